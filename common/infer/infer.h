@@ -1,0 +1,132 @@
+/* infer: running a graph: engines (weights on a device), sequences (caches), sampling, and one-shot generation.
+ *
+ * An engine is driven by one thread. Many sequences share it; a forward call takes a ragged batch of segments, so prefill
+ * and decode, one user and many, are the same call. Backends: the oracle ("cpu", plain C float32, slow and obvious) and
+ * Vulkan. Layer ranges: an engine may hold layers [first, last) only; then input and output are rows of the residual stream.
+ */
+#ifndef RP_INFER_H
+#define RP_INFER_H
+
+#include "base/base.h"
+#include "graph/graph.h"
+#include "text/text.h"
+
+#include <stdatomic.h>
+
+typedef struct rp_engine rp_engine;
+typedef struct rp_seq rp_seq;
+
+/* Called after each operation of a forward pass that has a label, and at "embed", "final_norm" and "logits" and the end of
+ * each layer ("layer"). layer is -1 outside layers. data [rows, width] is only valid during the call. For tests. */
+typedef void rp_tap_fn(void *user, int layer, const char *label, const float *data, size_t rows, size_t width);
+
+typedef struct rp_engine_opts {
+	const char *device; /* "cpu", "gpu" (the best Vulkan device), "0".. (a Vulkan device by number), NULL: choose */
+	uint32_t ctx;       /* positions a sequence can hold; 0: min(model's, 4096) */
+	uint32_t chunk;     /* most rows a forward pass computes at once (longer segments are split); 0: the backend's choice */
+	uint32_t threads;   /* cpu: 0 for the number of processors */
+	uint32_t layer_first, layer_last; /* [first, last); 0, 0: all */
+	const atomic_bool *cancel;        /* polled between chunks and layers; NULL: never */
+	rp_tap_fn *tap;
+	void *tap_user;
+	void (*progress)(void *user, uint64_t done, uint64_t total); /* bytes of weights loaded; may be NULL */
+	void *progress_user;
+	const char *cache_dir; /* for pipeline caches; NULL: none on disk */
+	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
+	const char *variant;   /* kernels: "portable", "subgroup"; NULL: the device's best */
+} rp_engine_opts;
+
+typedef struct rp_engine_info {
+	const char *backend; /* "cpu", "vulkan" */
+	char device[256];    /* its name for people */
+	uint32_t ctx;
+	uint64_t weight_bytes, seq_bytes; /* on the device: weights; caches of one sequence */
+} rp_engine_info;
+
+rp_code rp_engine_open(const rp_graph *g, const rp_engine_opts *opts, rp_engine **out, rp_error *err);
+void rp_engine_close(rp_engine *e); /* after its sequences are freed */
+const rp_engine_info *rp_engine_describe(const rp_engine *e);
+
+rp_code rp_seq_new(rp_engine *e, rp_seq **out, rp_error *err);
+void rp_seq_free(rp_seq *s);
+uint32_t rp_seq_len(const rp_seq *s); /* positions computed so far */
+void rp_seq_reset(rp_seq *s);         /* back to position 0 */
+
+typedef enum rp_want { RP_WANT_NONE, RP_WANT_LAST, RP_WANT_ALL } rp_want; /* rows of a segment whose logits are wanted */
+
+typedef struct rp_segment {
+	rp_seq *seq;         /* a sequence appears once a batch */
+	const uint32_t *ids; /* n ids, each < vocab (checked: RP_PROMPT); NULL when the engine's range does not start at 0 */
+	const float *rows;   /* [n, hidden] instead of ids for a later stage */
+	uint32_t n;
+	rp_want want;
+} rp_segment;
+
+typedef struct rp_output {
+	const float *logits; /* [n_rows, vocab], segments in order; for a range that does not end the model: [rows, hidden] */
+	size_t n_rows, width;
+} rp_output;
+
+/* Compute a batch. A segment that does not fit its context: RP_CONTEXT, nothing is computed. After RP_CANCELLED the
+ * sequences of the batch must be reset. out is valid until the next call on the engine. */
+rp_code rp_forward(rp_engine *e, const rp_segment *segments, size_t n, rp_output *out, rp_error *err);
+
+/* ---- sampling: temperature, top-k, top-p, min-p, repetition penalty; seeded, the same on every machine ---- */
+typedef struct rp_sampling {
+	float temperature; /* 0: the largest logit, lowest id on a tie */
+	uint32_t top_k;    /* 0: off */
+	float top_p, min_p, repeat_penalty; /* 1, 0, 1: off */
+	uint32_t repeat_window;             /* last ids the penalty looks at, prompt included */
+	uint64_t seed;
+} rp_sampling;
+
+typedef struct rp_sampler rp_sampler;
+rp_code rp_sampler_new(const rp_sampling *p, uint32_t vocab, rp_sampler **out, rp_error *err);
+void rp_sampler_free(rp_sampler *s);
+void rp_sampler_accept(rp_sampler *s, uint32_t id); /* an id of the prompt or of the answer */
+uint32_t rp_sampler_next(rp_sampler *s, const float *logits); /* does not accept by itself */
+
+typedef struct rp_logprob {
+	uint32_t id;
+	float logprob; /* natural log, of the raw logits (before penalty and temperature) */
+} rp_logprob;
+/* The k most likely ids, best first, ties by lower id; k <= vocab. */
+rp_code rp_top_logprobs(const float *logits, uint32_t vocab, uint32_t k, rp_logprob *out, rp_error *err);
+float rp_logprob_of(const float *logits, uint32_t vocab, uint32_t id);
+
+/* ---- one-shot generation ---- */
+typedef enum rp_finish { RP_FINISH_STOP, RP_FINISH_LENGTH, RP_FINISH_CANCELLED } rp_finish;
+
+typedef struct rp_generate_opts {
+	rp_sampling sampling;
+	uint32_t max_tokens; /* 0: until the context is full */
+	bool ignore_eos;
+	uint32_t n_logprobs;
+	const char *const *stops;
+	size_t n_stops;
+	const atomic_bool *cancel;
+} rp_generate_opts;
+
+typedef struct rp_token_event {
+	uint32_t id;
+	const char *text; /* released by this id; may be empty; NULL when there is no tokenizer */
+	size_t text_len;
+	float logprob;
+	const rp_logprob *top; /* n_logprobs of them, or NULL */
+	size_t n_top;
+} rp_token_event;
+
+/* Non-RP_OK stops generation and is handed back by rp_generate. An event with id UINT32_MAX carries flushed text only. */
+typedef rp_code rp_token_fn(void *user, const rp_token_event *event, rp_error *err);
+
+typedef struct rp_generate_result {
+	rp_finish finish;
+	uint32_t prompt_tokens, tokens; /* tokens: ids sampled, the one that ended generation included */
+	uint64_t prompt_ns, first_ns, decode_ns; /* prefill; start to first id; all later ids */
+} rp_generate_result;
+
+/* t may be NULL (ids only; then stops must be empty). seq keeps what was computed. */
+rp_code rp_generate(rp_engine *e, rp_seq *seq, const rp_tokenizer *t, const uint32_t *prompt, size_t n, const rp_generate_opts *opts,
+	rp_token_fn *on_token, void *user, rp_generate_result *out, rp_error *err);
+
+#endif
