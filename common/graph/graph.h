@@ -41,17 +41,23 @@ typedef struct rp_config {
 
 typedef enum rp_op_kind {
 	RP_OP_EMBED,       /* out = w0[id]                                             w0 [vocab, width] */
-	RP_OP_NORM,        /* out = rms(in0, eps) * (w0 or 1 + w0), over runs of `group` columns       w0 [group] */
+	RP_OP_NORM,        /* out = rms(in0, eps) * (w0, or 1 + w0 with plus_one), over runs of `group` columns      w0 [group] */
 	RP_OP_MATMUL,      /* out = in0 . w0^T (+ in1 when n_in is 2)                  w0 [width(out), width(in0)] */
 	RP_OP_SPLIT_HEADS, /* in0 [heads x 2 head_dim] -> out [heads x head_dim] (first halves), out1 (second halves) */
-	RP_OP_ROPE,        /* out = rope(in0), heads x head_dim; w0 optional frequency divisors [rotary_dim / 2] */
-	RP_OP_ATTENTION,   /* append in1, in2 (k, v) to the layer's cache; out = softmax(scale q k^T, causal) v; q = in0 */
+	RP_OP_ROPE,        /* out = rope(in0), heads x head_dim; angle of pair i at position p: (float)p * freqs[i];
+	                    * pairs (2i, 2i + 1) when interleaved, else (i, i + rotary_dim / 2); dims from rotary_dim on pass */
+	RP_OP_ATTENTION,   /* append in1, in2 (k, v) to the layer's cache; out = softmax(scale q k^T, causal) v; q = in0;
+	                    * query head h reads key head h / (heads / kv_heads) */
 	RP_OP_SIGMOID_MUL, /* out = in0 * sigmoid(in1) */
 	RP_OP_SILU_MUL,    /* out = silu(in0) * in1 */
-	RP_OP_CONV,        /* out = silu(causal depthwise conv of in0 over conv_kernel tokens)      w0 [width, (1,) kernel] */
-	RP_OP_DELTA,       /* in0 = conv output q|k|v, in1 = a, in2 = b -> out [v_heads x v_dim]; w0 = A, w1 = dt_bias
-	                    * q, k l2-normed (x / sqrt(sum x^2 + 1e-6)), q / sqrt(k_dim); beta = sigmoid(b);
-	                    * g = -exp(A_log) softplus(a + dt_bias); gated delta rule, state [k_dim, v_dim] float32 */
+	RP_OP_CONV,        /* out = silu(causal depthwise conv of in0 over `kernel` tokens, the last tap on the newest)
+	                    *                                                          w0 [width, (1,) kernel] */
+	RP_OP_DELTA,       /* in0 = conv output q|k|v, in1 = a, in2 = b -> out [heads x group]; w0 = A, w1 = dt_bias   [heads]
+	                    * heads value heads of `group` values, kv_heads key heads of head_dim values; value head h reads key
+	                    * head h mod kv_heads with head_mod, else h / (heads / kv_heads)
+	                    * q, k l2-normed (x / sqrt(sum x^2 + eps)), q / sqrt(head_dim); beta = sigmoid(b);
+	                    * g = A' softplus(a + dt_bias), A' = w0 with neg_exp, else -exp(w0);
+	                    * gated delta rule, state [heads, head_dim, group] float32 */
 	RP_OP_GATED_NORM,  /* out = rms(in0, eps) * w0 * silu(in1), over runs of `group` columns    w0 [group] */
 	RP_OP_ADD,         /* out = in0 + in1 */
 	RP_OP_COUNT
@@ -62,10 +68,11 @@ typedef struct rp_op {
 	uint8_t n_in;
 	uint16_t in[3], out, out1; /* slots; out may equal in[0] or the residual in[1] where the operation is elementwise a row */
 	const rp_tensor *w[2];     /* NULL where unused */
-	uint32_t heads, kv_heads, head_dim, rotary_dim, group; /* as the kind needs */
-	float eps, theta, scale;
-	bool plus_one, interleaved;
-	const char *label; /* "self_attn", "mlp", ... when this op's result is a point golden files record; else NULL */
+	uint32_t heads, kv_heads, head_dim, rotary_dim, group, kernel; /* as the kind needs */
+	float eps, scale;
+	const float *freqs; /* ROPE: [rotary_dim / 2], scaling and divisors of the file included */
+	bool plus_one, interleaved, head_mod, neg_exp;
+	const char *label; /* never NULL; unique in its layer: "q_proj", "mixer", ... (see rp_graph) */
 } rp_op;
 
 enum { RP_SLOT_X = 0 }; /* the residual stream: input of a layer, output of a layer, what a stage hands to the next */
@@ -77,6 +84,9 @@ typedef struct rp_layer {
 	uint32_t n_ops;
 } rp_layer;
 
+/* Labels that always exist: "embed" (the operation of pre that writes RP_SLOT_X), in every layer "mixer" (the residual
+ * stream after the token mixer: attention or delta rule) and "layer" (after the MLP, the layer's last operation), "final_norm"
+ * and "logits" in post. Every matrix product that ends a branch adds the residual itself. */
 typedef struct rp_graph {
 	rp_config config;
 	const rp_model *model; /* borrowed */
@@ -86,7 +96,7 @@ typedef struct rp_graph {
 	uint32_t n_pre;
 	const rp_layer *layers;
 	uint32_t n_layers;
-	const rp_op *post; /* RP_SLOT_X of the rows that want logits -> logits_slot [rows, vocab] */
+	const rp_op *post; /* on those rows of RP_SLOT_X that want logits, packed: -> logits_slot [wanted rows, vocab] */
 	uint32_t n_post;
 	uint16_t logits_slot;
 	rp_arena arena; /* owns all of the above */

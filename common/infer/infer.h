@@ -16,8 +16,9 @@
 typedef struct rp_engine rp_engine;
 typedef struct rp_seq rp_seq;
 
-/* Called after each operation of a forward pass that has a label, and at "embed", "final_norm" and "logits" and the end of
- * each layer ("layer"). layer is -1 outside layers. data [rows, width] is only valid during the call. For tests. */
+/* Called after each operation of a forward pass with the operation's label (graph/graph.h lists those that always exist) and
+ * the slot it wrote, rows of the pass in order; a pass is at most `chunk` rows. layer is -1 outside layers. data [rows, width]
+ * is only valid during the call. For tests: reading everything back is slow. */
 typedef void rp_tap_fn(void *user, int layer, const char *label, const float *data, size_t rows, size_t width);
 
 typedef struct rp_engine_opts {
