@@ -1,0 +1,137 @@
+/* kernel_args: what the kernels of spirv/wgsl expect: parameter blocks (push constants), constants, grid sizes.
+ * spirv/wgsl/README.md describes bindings and semantics. Every count is in values or rows unless it says bytes.
+ */
+#ifndef RP_KERNEL_ARGS_H
+#define RP_KERNEL_ARGS_H
+
+#include "model/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A row of the batch and a segment of it, as the buffers `rows` and `segs` hold them. */
+typedef struct rp_batch_row {
+	uint32_t slot, position, segment, token;
+} rp_batch_row;
+
+typedef struct rp_batch_segment {
+	uint32_t first_row, n_rows, slot, position; /* position of the first row */
+} rp_batch_segment;
+
+typedef struct rp_args_embed {
+	uint32_t width, n_rows;
+	uint32_t w_first, w_count; /* rows of the table this range holds */
+	uint32_t w_base, w_stride; /* units of 16 bytes: start of the range in the binding, one row */
+} rp_args_embed;
+
+typedef struct rp_args_norm {
+	uint32_t group, n_groups;
+	float eps, w_offset; /* w_offset: 1 when weights are stored zero-centred, else 0 (always 0 for gated_norm) */
+} rp_args_norm;
+
+typedef struct rp_args_matmul {
+	uint32_t k, n, n_rows;       /* width of x, rows of w in this range, rows of x */
+	uint32_t w_base, w_stride;   /* units of 16 bytes */
+	uint32_t y_first, y_stride;  /* first column of y this range writes; width of y */
+} rp_args_matmul;
+
+typedef struct rp_args_split {
+	uint32_t n, head_dim; /* values in each output: rows * heads * head_dim */
+} rp_args_split;
+
+typedef struct rp_args_rope {
+	uint32_t n_rows, heads, head_dim, rotary_dim, interleaved;
+} rp_args_rope;
+
+typedef struct rp_args_attention {
+	uint32_t n_rows, heads, kv_heads, head_dim;
+	uint32_t ctx; /* positions a slot of the cache holds */
+	float scale;
+} rp_args_attention;
+
+typedef struct rp_args_elementwise {
+	uint32_t n;
+} rp_args_elementwise;
+
+enum { RP_EW_ADD, RP_EW_SIGMOID_MUL, RP_EW_SILU_MUL }; /* override OP */
+
+typedef struct rp_args_conv {
+	uint32_t width, kernel, n; /* n: rows (conv_rows) or segments (conv, conv_state) */
+} rp_args_conv;
+
+typedef struct rp_args_delta {
+	uint32_t k_heads, v_heads, k_dim, v_dim;
+	uint32_t head_mod; /* value head h reads key head h mod k_heads; else h / (v_heads / k_heads) */
+	uint32_t n_segs;
+} rp_args_delta;
+
+typedef struct rp_args_gather {
+	uint32_t width, n_rows;
+} rp_args_gather;
+
+typedef struct rp_args_topk {
+	uint32_t n, n_rows, k, slice;
+} rp_args_topk;
+
+typedef struct rp_args_advance {
+	uint32_t n_rows, id_stride, ring_steps;
+} rp_args_advance;
+
+/* ---- grids ---- */
+typedef struct rp_grid {
+	uint32_t x, y, z;
+} rp_grid;
+
+static inline uint32_t rp_ceil_div(uint64_t a, uint32_t b)
+{
+	return (uint32_t)((a + b - 1) / b);
+}
+
+/* n workgroups in a row, folded because an axis ends at 65,535. n > 0. */
+static inline rp_grid rp_grid_fold(uint32_t n)
+{
+	uint32_t x = n < 65535 ? n : 65535;
+	return (rp_grid){ x, rp_ceil_div(n, x), 1 };
+}
+
+/* lanes elements, wg lanes a workgroup */
+static inline rp_grid rp_grid_lanes(uint64_t lanes, uint32_t wg)
+{
+	return rp_grid_fold(rp_ceil_div(lanes, wg));
+}
+
+/* How a kernel with cooperating lanes is cut: the overrides of the same names. */
+typedef struct rp_shape {
+	uint32_t wg, lanes, tile_m;
+} rp_shape;
+
+enum { RP_MATVEC_ROWS = 4, RP_MATMUL_M = 32, RP_MATMUL_N = 64, RP_PREFILL_ROWS = 16, RP_DELTA_COLS = 32, RP_TOPK_SLICE = 4096 };
+
+static inline rp_grid rp_grid_matvec(const rp_args_matmul *a, rp_shape s)
+{
+	return (rp_grid){ rp_ceil_div(a->n, RP_MATVEC_ROWS * (s.wg / s.lanes)), rp_ceil_div(a->n_rows, s.tile_m), 1 };
+}
+
+static inline rp_grid rp_grid_matmul(const rp_args_matmul *a)
+{
+	return (rp_grid){ rp_ceil_div(a->n, RP_MATMUL_N), rp_ceil_div(a->n_rows, RP_MATMUL_M), 1 };
+}
+
+static inline rp_grid rp_grid_norm(const rp_args_norm *a, rp_shape s)
+{
+	return rp_grid_fold(rp_ceil_div(a->n_groups, s.wg / s.lanes));
+}
+
+static inline rp_grid rp_grid_delta(const rp_args_delta *a)
+{
+	return (rp_grid){ a->v_heads, a->n_segs, rp_ceil_div(a->v_dim, RP_DELTA_COLS) };
+}
+
+/* Override K_TAIL: whether k ends inside a unit of 32 values or a block. */
+static inline bool rp_k_tail(rp_dtype t, uint32_t k)
+{
+	uint32_t block = rp_dtype_get(t)->block_values;
+	return k % 32 != 0 || k % block != 0;
+}
+
+#endif
