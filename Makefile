@@ -43,7 +43,8 @@ LIB_CFLAGS := $(call cflags_of,$(LIB_PKGS))
 LIBS := $(call libs_of,$(LIB_PKGS)) -lm -ldl -pthread
 
 LIB := $(B)/libreploid.a
-LIB_SRC := $(sort $(wildcard common/*/*.c))
+# The second is generated from the checked-in kernels (spirv/rules.mk).
+LIB_SRC := $(sort $(wildcard common/*/*.c)) build/gen/kernel_table.c
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 PROGRAMS := $(patsubst cmd/%/main.c,%,$(sort $(wildcard cmd/*/main.c)))
 PROGRAM_BINS := $(PROGRAMS:%=$(BIN)/reploid-%)
@@ -99,7 +100,7 @@ $(FB)/%.o: %.c
 $(FB)/libreploid.a: $(FUZZ_OBJ)
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $(FUZZ_OBJ)
 $(FB)/fuzz_%: $(FB)/tests/fuzz/fuzz_%.o $(FB)/libreploid.a
-	$(call say,LD)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LIBS) -o $@
+	$(call say,LD)$(CLANG) -fsanitize=fuzzer,address,undefined $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 .PHONY: fuzz
 fuzz: $(FUZZ_BINS)
 

@@ -23,7 +23,8 @@ typedef struct rp_kernel_binding {
 	bool writable; /* false: var<storage, read> */
 } rp_kernel_binding;
 
-enum { RP_KERNEL_F16 = 1, RP_KERNEL_SUBGROUPS = 2 }; /* device features a module needs */
+/* Device features a module needs. INT_DOT is shaderIntegerDotProduct (packed 4x8-bit dot products as one instruction). */
+enum { RP_KERNEL_F16 = 1, RP_KERNEL_SUBGROUPS = 2, RP_KERNEL_INT_DOT = 4 };
 
 typedef struct rp_kernel {
 	const char *name;  /* file name without .spv, "matvec_q4k_subgroup" */
