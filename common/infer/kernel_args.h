@@ -11,11 +11,11 @@
 
 /* A row of the batch and a segment of it, as the buffers `rows` and `segs` hold them. */
 typedef struct rp_batch_row {
-	uint32_t slot, position, segment, token;
+	uint32_t token, position, slot, segment;
 } rp_batch_row;
 
 typedef struct rp_batch_segment {
-	uint32_t first_row, n_rows, slot, position; /* position of the first row */
+	uint32_t first_row, n_rows, position, slot; /* position of the first row */
 } rp_batch_segment;
 
 typedef struct rp_args_embed {

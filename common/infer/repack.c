@@ -87,18 +87,12 @@ void rp_repack_rows(rp_dtype t, const void *src, uint64_t n, uint64_t k, void *d
 	}
 }
 
-void rp_rope_table(float theta, uint32_t rotary_dim, const float *divisors, uint32_t n_pos, float *out)
+void rp_rope_table(const float *freqs, uint32_t n_freqs, uint32_t n_pos, float *out)
 {
-	uint32_t half = rotary_dim / 2;
-	for (uint32_t i = 0; i < half; i++) {
-		float freq = (float)(1.0 / pow((double)theta, 2.0 * i / rotary_dim));
-		if (divisors != NULL)
-			freq /= divisors[i];
-		for (uint32_t p = 0; p < n_pos; p++) {
-			float angle = (float)p * freq;
-			float *at = out + ((size_t)p * half + i) * 2;
-			at[0] = (float)cos((double)angle);
-			at[1] = (float)sin((double)angle);
+	for (uint32_t p = 0; p < n_pos; p++)
+		for (uint32_t i = 0; i < n_freqs; i++) {
+			double angle = (double)((float)p * freqs[i]);
+			*out++ = (float)cos(angle);
+			*out++ = (float)sin(angle);
 		}
-	}
 }

@@ -12,8 +12,7 @@ bool rp_repack_stride(rp_dtype t, uint64_t k, uint64_t *bytes);
  * not overlap. Any alignment of src. For a type and k that rp_repack_stride accepts. */
 void rp_repack_rows(rp_dtype t, const void *src, uint64_t n, uint64_t k, void *dst);
 
-/* Angles of positions [0, n_pos): out[(p * rotary_dim / 2 + i) * 2] = cos, then sin, of p * theta^(-2i / rotary_dim) / divisor[i].
- * divisors [rotary_dim / 2] may be NULL. Frequencies and products are rounded to float32 as the published models do. */
-void rp_rope_table(float theta, uint32_t rotary_dim, const float *divisors, uint32_t n_pos, float *out);
+/* Angles of positions [0, n_pos): out[(p * n_freqs + i) * 2] = cos, then sin, of (float)p * freqs[i]. */
+void rp_rope_table(const float *freqs, uint32_t n_freqs, uint32_t n_pos, float *out);
 
 #endif
