@@ -1,0 +1,178 @@
+#include "jsonw.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rp_json_init(rp_json *w, rp_buf *out)
+{
+	memset(w, 0, sizeof *w);
+	w->out = out;
+}
+
+/* Before a value: its comma, unless its key brought it. */
+static void before(rp_json *w)
+{
+	if (w->depth == 0)
+		return;
+	if (w->kind[w->depth - 1] == '{') {
+		w->bad |= !w->keyed;
+		w->keyed = false;
+		return;
+	}
+	if (w->comma[w->depth - 1])
+		rp_buf_addc(w->out, ',');
+	w->comma[w->depth - 1] = true;
+}
+
+static void begin(rp_json *w, char kind)
+{
+	before(w);
+	if (w->depth == RP_JSON_DEPTH) {
+		w->bad = true;
+		return;
+	}
+	w->kind[w->depth] = kind;
+	w->comma[w->depth++] = false;
+	rp_buf_addc(w->out, kind);
+}
+
+void rp_json_object(rp_json *w)
+{
+	begin(w, '{');
+}
+
+void rp_json_array(rp_json *w)
+{
+	begin(w, '[');
+}
+
+void rp_json_end(rp_json *w)
+{
+	if (w->depth == 0 || w->keyed) {
+		w->bad = true;
+		return;
+	}
+	rp_buf_addc(w->out, w->kind[--w->depth] == '{' ? '}' : ']');
+}
+
+static void string(rp_json *w, const char *s, size_t n)
+{
+	rp_buf_addc(w->out, '"');
+	while (n > 0) {
+		size_t valid = rp_utf8_valid(s, n), plain = 0;
+		while (plain < valid && (unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\' && s[plain] != 0x7f)
+			plain++;
+		rp_buf_add(w->out, s, plain);
+		s += plain;
+		n -= plain;
+		if (n == 0)
+			break;
+		if (plain == valid)
+			rp_buf_adds(w->out, "\xef\xbf\xbd");
+		else if (*s == '"' || *s == '\\')
+			rp_buf_addf(w->out, "\\%c", *s);
+		else if (*s == '\n')
+			rp_buf_adds(w->out, "\\n");
+		else if (*s == '\t')
+			rp_buf_adds(w->out, "\\t");
+		else if (*s == '\r')
+			rp_buf_adds(w->out, "\\r");
+		else
+			rp_buf_addf(w->out, "\\u%04x", (unsigned)(unsigned char)*s);
+		s++;
+		n--;
+	}
+	rp_buf_addc(w->out, '"');
+}
+
+void rp_json_key(rp_json *w, const char *key)
+{
+	if (w->depth == 0 || w->kind[w->depth - 1] != '{' || w->keyed) {
+		w->bad = true;
+		return;
+	}
+	if (w->comma[w->depth - 1])
+		rp_buf_addc(w->out, ',');
+	w->comma[w->depth - 1] = true;
+	w->keyed = true;
+	string(w, key, strlen(key));
+	rp_buf_addc(w->out, ':');
+}
+
+void rp_json_strn(rp_json *w, const char *s, size_t n)
+{
+	before(w);
+	string(w, s, n);
+}
+
+void rp_json_str(rp_json *w, const char *s)
+{
+	if (s == NULL)
+		rp_json_null(w);
+	else
+		rp_json_strn(w, s, strlen(s));
+}
+
+void rp_json_u64(rp_json *w, uint64_t v)
+{
+	before(w);
+	rp_buf_addf(w->out, "%" PRIu64, v);
+}
+
+void rp_json_i64(rp_json *w, int64_t v)
+{
+	before(w);
+	rp_buf_addf(w->out, "%" PRId64, v);
+}
+
+static void number(rp_json *w, double v, int from, int to, bool single)
+{
+	char text[40];
+	if (!isfinite(v)) {
+		rp_json_null(w);
+		return;
+	}
+	before(w);
+	for (int digits = from; digits <= to; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, v);
+		if (single ? (double)strtof(text, NULL) == v : strtod(text, NULL) == v)
+			break;
+	}
+	rp_buf_adds(w->out, text);
+}
+
+void rp_json_f64(rp_json *w, double v)
+{
+	number(w, v, 15, 17, false);
+}
+
+void rp_json_f32(rp_json *w, float v)
+{
+	number(w, (double)v, 6, 9, true);
+}
+
+void rp_json_bool(rp_json *w, bool v)
+{
+	before(w);
+	rp_buf_adds(w->out, v ? "true" : "false");
+}
+
+void rp_json_null(rp_json *w)
+{
+	before(w);
+	rp_buf_adds(w->out, "null");
+}
+
+void rp_json_line(rp_json *w)
+{
+	w->bad |= w->depth != 0;
+	rp_buf_addc(w->out, '\n');
+}
+
+bool rp_json_ok(const rp_json *w)
+{
+	return !w->bad && !w->out->failed;
+}
