@@ -10,7 +10,7 @@ float rp_ref_dot(const float *a, const float *b, size_t n)
 	size_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
-		for (int j = 0; j < 8; j++)
+		for (size_t j = 0; j < 8; j++)
 			acc[j] += a[i + j] * b[i + j];
 	for (; i < n; i++)
 		tail += a[i] * b[i];
