@@ -50,7 +50,7 @@ PROGRAMS := $(patsubst cmd/%/main.c,%,$(sort $(wildcard cmd/*/main.c)))
 PROGRAM_BINS := $(PROGRAMS:%=$(BIN)/reploid-%)
 
 .PHONY: all
-all: $(PROGRAM_BINS)
+all: $(LIB) $(PROGRAM_BINS)
 
 # ---- objects and the library ----
 $(B)/%.o: %.c

@@ -63,6 +63,14 @@ static void range(const rp_opt *o, rp_buf *out)
 		rp_buf_addf(out, "The range is %llu to %llu.\n", (unsigned long long)o->lo, (unsigned long long)o->hi);
 }
 
+/* "--top-k" as an argument of .Fl, which writes the first dash. */
+static void long_name(rp_buf *out, const char *name)
+{
+	rp_buf_adds(out, " \\-");
+	for (; *name != '\0'; name++)
+		rp_buf_addf(out, "%s%c", *name == '-' ? "\\" : "", *name);
+}
+
 static void one_option(const rp_opt *o, rp_buf *out)
 {
 	rp_buf_adds(out, ".It Fl");
@@ -71,10 +79,11 @@ static void one_option(const rp_opt *o, rp_buf *out)
 		argument(o, out);
 		rp_buf_adds(out, " , Fl");
 	}
-	rp_buf_addf(out, " \\-%s", o->name);
+	long_name(out, o->name);
 	argument(o, out);
 	if (o->alias != NULL) {
-		rp_buf_addf(out, " , Fl \\-%s", o->alias);
+		rp_buf_adds(out, " , Fl");
+		long_name(out, o->alias);
 		argument(o, out);
 	}
 	rp_buf_addc(out, '\n');
@@ -116,8 +125,11 @@ static void environment(const rp_program *p, rp_buf *out)
 		"Each of these is the twin of an option, used where the option is not given; a switch takes\n"
 		".Cm on\nor\n.Cm off ,\na repeatable option one value a line.\n.Bl -tag -width Ds -compact\n");
 	for (size_t i = 0; i < rp_opt_count(p); i++) {
-		if (rp_opt_has_env(p, i))
-			rp_buf_addf(out, ".It Ev %s\n.Fl \\-%s\n", rp_env_name(name, sizeof name, rp_opt_at(p, i)->name), rp_opt_at(p, i)->name);
+		if (!rp_opt_has_env(p, i))
+			continue;
+		rp_buf_addf(out, ".It Ev %s\n.Fl", rp_env_name(name, sizeof name, rp_opt_at(p, i)->name));
+		long_name(out, rp_opt_at(p, i)->name);
+		rp_buf_addc(out, '\n');
 	}
 	rp_buf_adds(out, ".El\n");
 }
