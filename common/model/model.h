@@ -42,10 +42,13 @@ const rp_dtype_info *rp_dtype_get(rp_dtype t);
 bool rp_dtype_row_bytes(rp_dtype t, uint64_t k, uint64_t *bytes);
 /* Decode n values starting at value 0 of the block sequence src (n need not fill the last block). Not for RP_OTHER. */
 void rp_dequant(rp_dtype t, const void *src, uint64_t n, float *dst);
+/* Encode rows of k values each: rows of rp_dtype_row_bytes(t, k) bytes one after another at dst; a short last block is filled
+ * with zeros. Every type but RP_OTHER; values must be finite. False (dst untouched) on overflow or RP_OTHER. */
+bool rp_quantize(rp_dtype t, const float *src, uint64_t rows, uint64_t k, void *dst);
 float rp_f16_to_f32(uint16_t h);
 uint16_t rp_f32_to_f16(float f); /* round to nearest even */
 
-enum { RP_MAX_DIMS = 4 };
+enum { RP_MAX_DIMS = 8 }; /* GGUF allows 4; a safetensors file of a vision tower has 5 */
 
 typedef struct rp_span {
 	uint32_t file; /* index into the model's files */
@@ -55,7 +58,7 @@ typedef struct rp_span {
 typedef struct rp_tensor {
 	const char *name; /* as the file spells it; valid UTF-8 */
 	rp_dtype dtype;
-	uint32_t n_dims;              /* 0..4; 0 is a scalar */
+	uint32_t n_dims;              /* 0 is a scalar */
 	uint64_t dims[RP_MAX_DIMS];   /* outermost first ([out, in] for a projection), whatever the file's own order */
 	uint64_t n_values, size;      /* product of dims; bytes in storage, rows padded to whole blocks */
 	const rp_span *spans;         /* concatenated in order; adjacent ranges are merged */
@@ -76,6 +79,16 @@ const char *rp_model_path(const rp_model *m); /* for messages */
 /* "sha256:<hex>" over the manifest (RDRR) or over the header bytes (GGUF, safetensors): names the run, not every byte. */
 const char *rp_model_identity(const rp_model *m);
 uint64_t rp_model_bytes(const rp_model *m); /* of all its files */
+
+/* The files that hold tensor data, in the order spans count them. */
+typedef struct rp_file_info {
+	const char *path;
+	uint64_t size;
+	const char *algorithm, *hash; /* RDRR: "sha256" or "blake3" and 64 lowercase hex digits; else NULL */
+} rp_file_info;
+
+size_t rp_model_n_files(const rp_model *m);
+const rp_file_info *rp_model_file(const rp_model *m, size_t i);
 
 size_t rp_model_n_tensors(const rp_model *m);
 const rp_tensor *rp_model_tensor(const rp_model *m, size_t i); /* in file order */
@@ -117,5 +130,7 @@ rp_code rp_kv_array_f64(const rp_model *m, const char *key, uint64_t i, double *
 /* JSON text to cJSON with what cJSON does not check: depth (64), duplicate keys in an object, non-UTF-8 strings, NUL bytes,
  * trailing bytes, numbers that are not finite. Delete the result with cJSON_Delete. name is for messages. */
 rp_code rp_json_parse(const char *name, const char *text, size_t n, struct cJSON **out, rp_error *err);
+/* A number that is a whole one in [0, 2^53] (what a double holds exactly). False for anything else, NULL too. */
+bool rp_json_u64(const struct cJSON *v, uint64_t *out);
 
 #endif
