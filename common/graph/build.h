@@ -98,11 +98,9 @@ void rp_emit_attention(rp_builder *b, uint16_t out, uint16_t q, uint16_t k, uint
 void rp_emit_residual(rp_builder *b, const char *label, uint16_t in, const rp_tensor *w);
 /* The gated MLP of both families, from the norm to the residual: gate, up, down of config->ffn. */
 void rp_emit_mlp(rp_builder *b, rp_name norm, uint16_t hidden, uint16_t gate, uint16_t up);
-/* The operations emitted since the last of these calls become the section's. */
-void rp_end_pre(rp_builder *b);
-void rp_end_layer(rp_builder *b, rp_layer_kind kind);
-/* Embedding first, head last: pre with the whole embedding; final norm and logits. */
+/* In this order: the embedding, which makes RP_SLOT_X; each layer's operations, ended by rp_end_layer; final norm and head. */
 void rp_emit_start(rp_builder *b, const rp_tensor *embedding);
+void rp_end_layer(rp_builder *b, rp_layer_kind kind);
 void rp_emit_finish(rp_builder *b, const rp_tensor *embedding, uint16_t hidden);
 
 #endif
