@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rp_json_init(rp_json *w, rp_buf *out)
+void rp_jsonw_init(rp_jsonw *w, rp_buf *out)
 {
 	memset(w, 0, sizeof *w);
 	w->out = out;
 }
 
 /* Before a value: its comma, unless its key brought it. */
-static void before(rp_json *w)
+static void before(rp_jsonw *w)
 {
 	if (w->depth == 0)
 		return;
@@ -27,10 +27,10 @@ static void before(rp_json *w)
 	w->comma[w->depth - 1] = true;
 }
 
-static void begin(rp_json *w, char kind)
+static void begin(rp_jsonw *w, char kind)
 {
 	before(w);
-	if (w->depth == RP_JSON_DEPTH) {
+	if (w->depth == RP_JSONW_DEPTH) {
 		w->bad = true;
 		return;
 	}
@@ -39,17 +39,17 @@ static void begin(rp_json *w, char kind)
 	rp_buf_addc(w->out, kind);
 }
 
-void rp_json_object(rp_json *w)
+void rp_jsonw_object(rp_jsonw *w)
 {
 	begin(w, '{');
 }
 
-void rp_json_array(rp_json *w)
+void rp_jsonw_array(rp_jsonw *w)
 {
 	begin(w, '[');
 }
 
-void rp_json_end(rp_json *w)
+void rp_jsonw_end(rp_jsonw *w)
 {
 	if (w->depth == 0 || w->keyed) {
 		w->bad = true;
@@ -58,7 +58,7 @@ void rp_json_end(rp_json *w)
 	rp_buf_addc(w->out, w->kind[--w->depth] == '{' ? '}' : ']');
 }
 
-static void string(rp_json *w, const char *s, size_t n)
+static void string(rp_jsonw *w, const char *s, size_t n)
 {
 	rp_buf_addc(w->out, '"');
 	while (n > 0) {
@@ -88,7 +88,7 @@ static void string(rp_json *w, const char *s, size_t n)
 	rp_buf_addc(w->out, '"');
 }
 
-void rp_json_key(rp_json *w, const char *key)
+void rp_jsonw_key(rp_jsonw *w, const char *key)
 {
 	if (w->depth == 0 || w->kind[w->depth - 1] != '{' || w->keyed) {
 		w->bad = true;
@@ -102,37 +102,37 @@ void rp_json_key(rp_json *w, const char *key)
 	rp_buf_addc(w->out, ':');
 }
 
-void rp_json_strn(rp_json *w, const char *s, size_t n)
+void rp_jsonw_strn(rp_jsonw *w, const char *s, size_t n)
 {
 	before(w);
 	string(w, s, n);
 }
 
-void rp_json_str(rp_json *w, const char *s)
+void rp_jsonw_str(rp_jsonw *w, const char *s)
 {
 	if (s == NULL)
-		rp_json_null(w);
+		rp_jsonw_null(w);
 	else
-		rp_json_strn(w, s, strlen(s));
+		rp_jsonw_strn(w, s, strlen(s));
 }
 
-void rp_json_u64(rp_json *w, uint64_t v)
+void rp_jsonw_u64(rp_jsonw *w, uint64_t v)
 {
 	before(w);
 	rp_buf_addf(w->out, "%" PRIu64, v);
 }
 
-void rp_json_i64(rp_json *w, int64_t v)
+void rp_jsonw_i64(rp_jsonw *w, int64_t v)
 {
 	before(w);
 	rp_buf_addf(w->out, "%" PRId64, v);
 }
 
-static void number(rp_json *w, double v, int from, int to, bool single)
+static void number(rp_jsonw *w, double v, int from, int to, bool single)
 {
 	char text[40];
 	if (!isfinite(v)) {
-		rp_json_null(w);
+		rp_jsonw_null(w);
 		return;
 	}
 	before(w);
@@ -144,35 +144,35 @@ static void number(rp_json *w, double v, int from, int to, bool single)
 	rp_buf_adds(w->out, text);
 }
 
-void rp_json_f64(rp_json *w, double v)
+void rp_jsonw_f64(rp_jsonw *w, double v)
 {
 	number(w, v, 15, 17, false);
 }
 
-void rp_json_f32(rp_json *w, float v)
+void rp_jsonw_f32(rp_jsonw *w, float v)
 {
 	number(w, (double)v, 6, 9, true);
 }
 
-void rp_json_bool(rp_json *w, bool v)
+void rp_jsonw_bool(rp_jsonw *w, bool v)
 {
 	before(w);
 	rp_buf_adds(w->out, v ? "true" : "false");
 }
 
-void rp_json_null(rp_json *w)
+void rp_jsonw_null(rp_jsonw *w)
 {
 	before(w);
 	rp_buf_adds(w->out, "null");
 }
 
-void rp_json_line(rp_json *w)
+void rp_jsonw_line(rp_jsonw *w)
 {
 	w->bad |= w->depth != 0;
 	rp_buf_addc(w->out, '\n');
 }
 
-bool rp_json_ok(const rp_json *w)
+bool rp_jsonw_ok(const rp_jsonw *w)
 {
 	return !w->bad && !w->out->failed;
 }

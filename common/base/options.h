@@ -40,6 +40,7 @@ typedef struct rp_opt {
 	char letter;       /* 0 for none */
 	rp_opt_kind kind;
 	bool repeat;            /* RP_OPT_STRING only */
+	bool any_bytes;         /* a string whose text is checked elsewhere; others must be UTF-8 unless they name files */
 	rp_opt_complete complete;
 	const char *group;      /* heading; options of a group stand together in the table */
 	const char *arg;        /* name of the value in help: "FILE"; NULL for flags; choices show themselves */
@@ -79,7 +80,7 @@ typedef struct rp_parsed {
 	rp_arena arena;              /* owns strings that do not lie in argv */
 } rp_parsed;
 
-/* Fill the structure at out (values of all options) and *parsed. argv strings must outlive both. RP_USAGE names the option, the
+/* Fill the structure at out, which comes zeroed (values of all options), and *parsed. argv strings must outlive both. RP_USAGE names the option, the
  * environment variable or the line of the file. rp_parsed_free also after a failure. */
 rp_code rp_options_parse(const rp_program *p, int argc, char *const *argv, void *out, rp_parsed *parsed, rp_error *err);
 void rp_parsed_free(rp_parsed *parsed);

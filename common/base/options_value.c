@@ -134,7 +134,7 @@ rp_code rp_opt_set(rp_opt_parse *s, size_t i, const char *value, rp_source from,
 		}
 		break;
 	case RP_OPT_STRING:
-		if (rp_utf8_valid(value, strlen(value)) != strlen(value) && o->complete == RP_COMPLETE_NONE)
+		if (!o->any_bytes && o->complete == RP_COMPLETE_NONE && rp_utf8_valid(value, strlen(value)) != strlen(value))
 			code = rp_fail(err, RP_USAGE, "%s: the value is not UTF-8 (from byte %zu)", where, rp_utf8_valid(value, strlen(value)));
 		else if (o->repeat)
 			code = append(&s->parsed->arena, to, value, err);

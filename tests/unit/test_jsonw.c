@@ -12,13 +12,13 @@
 #include "base/progress.h"
 
 static rp_buf out;
-static rp_json w;
+static rp_jsonw w;
 
 static int start(void **state)
 {
 	(void)state;
 	rp_buf_init(&out, 1 << 16);
-	rp_json_init(&w, &out);
+	rp_jsonw_init(&w, &out);
 	return 0;
 }
 
@@ -32,23 +32,23 @@ static int end(void **state)
 static void nested(void **state)
 {
 	(void)state;
-	rp_json_object(&w);
-	rp_json_key(&w, "a");
-	rp_json_array(&w);
-	rp_json_u64(&w, UINT64_MAX);
-	rp_json_i64(&w, INT64_MIN);
-	rp_json_object(&w);
-	rp_json_end(&w);
-	rp_json_array(&w);
-	rp_json_end(&w);
-	rp_json_bool(&w, true);
-	rp_json_null(&w);
-	rp_json_end(&w);
-	rp_json_key(&w, "b\"");
-	rp_json_str(&w, NULL);
-	rp_json_end(&w);
-	rp_json_line(&w);
-	assert_true(rp_json_ok(&w));
+	rp_jsonw_object(&w);
+	rp_jsonw_key(&w, "a");
+	rp_jsonw_array(&w);
+	rp_jsonw_u64(&w, UINT64_MAX);
+	rp_jsonw_i64(&w, INT64_MIN);
+	rp_jsonw_object(&w);
+	rp_jsonw_end(&w);
+	rp_jsonw_array(&w);
+	rp_jsonw_end(&w);
+	rp_jsonw_bool(&w, true);
+	rp_jsonw_null(&w);
+	rp_jsonw_end(&w);
+	rp_jsonw_key(&w, "b\"");
+	rp_jsonw_str(&w, NULL);
+	rp_jsonw_end(&w);
+	rp_jsonw_line(&w);
+	assert_true(rp_jsonw_ok(&w));
 	assert_string_equal(out.data, "{\"a\":[18446744073709551615,-9223372036854775808,{},[],true,null],\"b\\\"\":null}\n");
 }
 
@@ -56,8 +56,8 @@ static void strings_are_always_json(void **state)
 {
 	(void)state;
 	static const char raw[] = "q\" b\\ n\n t\t r\r z\0 e\x1b d\x7f \xc3\xa9 bad\xff\xc3 end\xe2\x82";
-	rp_json_strn(&w, raw, sizeof raw - 1);
-	assert_true(rp_json_ok(&w));
+	rp_jsonw_strn(&w, raw, sizeof raw - 1);
+	assert_true(rp_jsonw_ok(&w));
 	assert_string_equal(out.data, "\"q\\\" b\\\\ n\\n t\\t r\\r z\\u0000 e\\u001b d\\u007f \xc3\xa9 bad\xef\xbf\xbd\xef\xbf\xbd end"
 		"\xef\xbf\xbd\xef\xbf\xbd\"");
 }
@@ -68,45 +68,45 @@ static void numbers_read_back(void **state)
 	static const double doubles[] = {0, 1, -1.5, 0.1, 1.0 / 3, 1e300, 5e-324, 123456789012345678.0};
 	for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
 		rp_buf_clear(&out);
-		rp_json_init(&w, &out);
-		rp_json_f64(&w, doubles[i]);
+		rp_jsonw_init(&w, &out);
+		rp_jsonw_f64(&w, doubles[i]);
 		assert_true(strtod(out.data, NULL) == doubles[i]);
 		rp_buf_clear(&out);
-		rp_json_f32(&w, (float)doubles[i]);
+		rp_jsonw_f32(&w, (float)doubles[i]);
 		if (isfinite((float)doubles[i]))
 			assert_true(strtof(out.data, NULL) == (float)doubles[i]);
 		else
 			assert_string_equal(out.data, "null");
 	}
 	rp_buf_clear(&out);
-	rp_json_f32(&w, 0.1f);
+	rp_jsonw_f32(&w, 0.1f);
 	assert_string_equal(out.data, "0.1");
 	rp_buf_clear(&out);
-	rp_json_f64(&w, (double)NAN);
+	rp_jsonw_f64(&w, (double)NAN);
 	assert_string_equal(out.data, "null");
 }
 
 static void misuse_is_reported(void **state)
 {
 	(void)state;
-	rp_json_object(&w);
-	rp_json_u64(&w, 1); /* no key */
-	assert_false(rp_json_ok(&w));
-	rp_json_init(&w, &out);
-	rp_json_end(&w);
-	assert_false(rp_json_ok(&w));
-	rp_json_init(&w, &out);
-	rp_json_array(&w);
-	rp_json_key(&w, "k");
-	assert_false(rp_json_ok(&w));
-	rp_json_init(&w, &out);
-	for (int i = 0; i <= RP_JSON_DEPTH; i++)
-		rp_json_array(&w);
-	assert_false(rp_json_ok(&w));
-	rp_json_init(&w, &out);
-	rp_json_array(&w);
-	rp_json_line(&w);
-	assert_false(rp_json_ok(&w));
+	rp_jsonw_object(&w);
+	rp_jsonw_u64(&w, 1); /* no key */
+	assert_false(rp_jsonw_ok(&w));
+	rp_jsonw_init(&w, &out);
+	rp_jsonw_end(&w);
+	assert_false(rp_jsonw_ok(&w));
+	rp_jsonw_init(&w, &out);
+	rp_jsonw_array(&w);
+	rp_jsonw_key(&w, "k");
+	assert_false(rp_jsonw_ok(&w));
+	rp_jsonw_init(&w, &out);
+	for (int i = 0; i <= RP_JSONW_DEPTH; i++)
+		rp_jsonw_array(&w);
+	assert_false(rp_jsonw_ok(&w));
+	rp_jsonw_init(&w, &out);
+	rp_jsonw_array(&w);
+	rp_jsonw_line(&w);
+	assert_false(rp_jsonw_ok(&w));
 }
 
 static void progress_line_fits(void **state)
