@@ -52,7 +52,7 @@ struct rp_model {
 /* ---- model.c ---- */
 rp_model *rp_model_new(const char *path, const char *folder, rp_error *err);
 /* Room for n data files; m->n_sources counts those that are open. */
-bool rp_model_reserve_sources(rp_model *m, size_t n);
+rp_code rp_model_reserve_sources(rp_model *m, size_t n, rp_error *err);
 /* As rp_model_open for bytes in memory (kept by the caller until the model is closed); RDRR: the manifest, whose shards are
  * then known by size alone and cannot be read. Used by fuzz targets. */
 rp_code rp_model_open_memory(rp_format format, const void *bytes, size_t n, rp_model **out, rp_error *err);
@@ -86,9 +86,15 @@ void rp_digest_add(rp_digest *d, const void *bytes, size_t n);
 /* "sha256:<hex>" into out[80]; frees d. */
 bool rp_digest_end(rp_digest *d, char *out);
 
-/* ---- the readers: m is new and has path, folder, and for files one source, already open ---- */
+/* ---- the readers ---- */
+/* m is new, its one source open. Starts m's arena anew: nothing of m may lie in it yet. */
 rp_code rp_gguf_read(rp_model *m, rp_error *err);
-rp_code rp_safetensors_read(rp_model *m, const char *const *paths, size_t n_paths, rp_error *err);
+/* The tensors of one open source; its header goes into the digest. rp_model_finish_tensors is up to the caller. */
+rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_digest *digest, rp_error *err);
+/* m->json is the parsed manifest, text its n bytes. Without open_shards no shard is looked at. */
 rp_code rp_rdrr_read(rp_model *m, const char *text, size_t n, bool open_shards, rp_error *err);
+/* Shards, then tensors: the half of the above that is not about the manifest's other fields. */
+rp_code rp_rdrr_read_shards(rp_model *m, bool open_shards, rp_error *err);
+rp_code rp_rdrr_read_tensors(rp_model *m, const struct cJSON *tensors, rp_error *err);
 
 #endif

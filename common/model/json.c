@@ -300,7 +300,7 @@ rp_code rp_json_parse(const char *name, const char *text, size_t n, struct cJSON
 	return rc;
 }
 
-bool rp_json_u64(const struct cJSON *v, uint64_t *out)
+bool rp_json_whole(const struct cJSON *v, uint64_t *out)
 {
 	if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > 0x1p53 || floor(v->valuedouble) != v->valuedouble)
 		return false;

@@ -1,11 +1,7 @@
 #include "internal.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
@@ -23,6 +19,15 @@ rp_model *rp_model_new(const char *path, const char *folder, rp_error *err)
 		return NULL;
 	}
 	return m;
+}
+
+rp_code rp_model_reserve_sources(rp_model *m, size_t n, rp_error *err)
+{
+	m->sources = rp_alloc_array(n, sizeof *m->sources);
+	m->files = rp_alloc_array(n, sizeof *m->files);
+	if (m->sources == NULL || m->files == NULL)
+		return rp_no_memory(err, n * sizeof *m->sources, "the list of files");
+	return RP_OK;
 }
 
 void rp_model_close(rp_model *m)

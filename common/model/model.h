@@ -131,6 +131,6 @@ rp_code rp_kv_array_f64(const rp_model *m, const char *key, uint64_t i, double *
  * trailing bytes, numbers that are not finite. Delete the result with cJSON_Delete. name is for messages. */
 rp_code rp_json_parse(const char *name, const char *text, size_t n, struct cJSON **out, rp_error *err);
 /* A number that is a whole one in [0, 2^53] (what a double holds exactly). False for anything else, NULL too. */
-bool rp_json_u64(const struct cJSON *v, uint64_t *out);
+bool rp_json_whole(const struct cJSON *v, uint64_t *out);
 
 #endif

@@ -1,0 +1,70 @@
+#include "json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const cJSON *rp_json_field(const rp_json_at *at, const char *name)
+{
+	const cJSON *v = cJSON_GetObjectItemCaseSensitive(at->object, name);
+	return cJSON_IsNull(v) ? NULL : v;
+}
+
+const cJSON *rp_json_alias(const rp_json_at *at, const char *name, const char *other, bool *twice)
+{
+	const cJSON *v = rp_json_field(at, name), *w = rp_json_field(at, other);
+	*twice = v != NULL && w != NULL;
+	return v != NULL ? v : w;
+}
+
+static void describe(const cJSON *v, char *out, size_t size)
+{
+	char text[60];
+	if (v == NULL || cJSON_IsNull(v))
+		snprintf(out, size, "missing");
+	else if (cJSON_IsNumber(v))
+		snprintf(out, size, "%.17g", v->valuedouble);
+	else if (cJSON_IsString(v))
+		snprintf(out, size, "\"%s\"", rp_show(text, sizeof text, v->valuestring, strlen(v->valuestring)));
+	else
+		snprintf(out, size, "%s", cJSON_IsObject(v) ? "an object" : cJSON_IsArray(v) ? "an array" : cJSON_IsTrue(v) ? "true" : "false");
+}
+
+rp_code rp_json_wrong(const rp_json_at *at, const char *name, const cJSON *found, const char *expected)
+{
+	char what[80];
+	describe(found, what, sizeof what);
+	return rp_fail(at->err, RP_FORMAT, "%s: %s%s is %s, expected %s", at->file, at->where, name, what, expected);
+}
+
+rp_code rp_json_need_u64(const rp_json_at *at, const char *name, uint64_t min, uint64_t *out)
+{
+	const cJSON *v = rp_json_field(at, name);
+	uint64_t n;
+	if (!rp_json_whole(v, &n) || n < min)
+		return rp_json_wrong(at, name, v, min > 0 ? "a positive whole number" : "a whole number, 0 or more");
+	*out = n;
+	return RP_OK;
+}
+
+rp_code rp_json_need_string(const rp_json_at *at, const char *name, const char **out)
+{
+	const cJSON *v = rp_json_field(at, name);
+	if (!cJSON_IsString(v) || v->valuestring[0] == '\0')
+		return rp_json_wrong(at, name, v, "a string that is not empty");
+	*out = v->valuestring;
+	return RP_OK;
+}
+
+rp_code rp_json_need_object(const rp_json_at *at, const char *name, const cJSON **out)
+{
+	const cJSON *v = rp_json_field(at, name);
+	if (!cJSON_IsObject(v))
+		return rp_json_wrong(at, name, v, "an object");
+	*out = v;
+	return RP_OK;
+}
+
+bool rp_is_hex64(const char *s)
+{
+	return strlen(s) == 64 && strspn(s, "0123456789abcdefABCDEF") == 64;
+}
