@@ -1,0 +1,120 @@
+// Woven from parts/delta.in by weave: edit that.
+// Gated delta rule, token by token. A workgroup owns COLS columns of one head's state [k_dim][v_dim] of one segment: lane
+// (column, slice) keeps K_DIM / SLICES of a column in registers. With the raw q, k of a token and the state M before it,
+//   r = beta (v - exp(g) kn k.M)     M' = exp(g) M + kn k r     o = qn (exp(g) q.M + (q.k) kn r)
+// kn, qn the factors that normalise k and q, so that one pass over M and one exchange between slices suffice.
+override K_DIM: u32 = 128u; // must be the k_dim of the parameters
+
+const COLS = 32u;
+const SLICES = 8u;
+const WG = 256u;
+const MAX_OWN = 32u; // K_DIM <= 256
+
+struct Params {
+	k_heads: u32,
+	v_heads: u32,
+	k_dim: u32,
+	v_dim: u32,
+	head_mod: u32,
+	n_segs: u32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read> qkv: array<f32>;
+@group(0) @binding(2) var<storage, read> a: array<f32>;
+@group(0) @binding(3) var<storage, read> b: array<f32>;
+@group(0) @binding(4) var<storage, read> A: array<f32>;
+@group(0) @binding(5) var<storage, read> dt_bias: array<f32>;
+@group(0) @binding(6) var<storage, read> segs: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> state: array<f32>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+
+const L2_EPS = 1e-6;
+
+fn key_head(head: u32) -> u32 {
+	return select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
+}
+
+// Logarithm of the decay and the write strength of a head at a row.
+fn gates(row: u32, head: u32) -> vec2<f32> {
+	let at = row * p.v_heads + head;
+	let t = a[at] + dt_bias[head];
+	let softplus = select(max(t, 0.0) + log(1.0 + exp(-abs(t))), t, t > 20.0);
+	return vec2<f32>(A[head] * softplus, 1.0 / (1.0 + exp(-b[at])));
+}
+
+// Two sets, so that one barrier a token is enough.
+var<workgroup> products: array<vec2<f32>, 512>; // [2][SLICES][COLS]: k.M, q.M
+var<workgroup> norms: array<vec4<f32>, 16>;     // [2][SLICES]: k.k, q.q, q.k
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+	let own = (K_DIM + SLICES - 1u) / SLICES;
+	let slice = i / COLS;
+	let head = wg.x;
+	let column = min(wg.z * COLS + i % COLS, p.v_dim - 1u); // lanes past the end repeat the last column, without writing
+	let live = wg.z * COLS + i % COLS < p.v_dim;
+	let seg = segs[wg.y];
+	let k0 = slice * own;
+	let place = (seg.w * p.v_heads + head) * K_DIM * p.v_dim + column;
+	var m: array<f32, MAX_OWN>;
+	for (var j = 0u; j < own; j++) {
+		m[j] = 0.0;
+		if (seg.z != 0u && k0 + j < K_DIM) {
+			m[j] = state[place + (k0 + j) * p.v_dim];
+		}
+	}
+	let k_width = p.k_heads * K_DIM;
+	let width = 2u * k_width + p.v_heads * p.v_dim;
+	for (var t = 0u; t < seg.y; t++) {
+		let row = seg.x + t;
+		let at_q = row * width + key_head(head) * K_DIM + k0;
+		let at_k = at_q + k_width;
+		var km = 0.0;
+		var qm = 0.0;
+		var n = vec4<f32>(0.0);
+		var ks: array<f32, MAX_OWN>;
+		for (var j = 0u; j < own; j++) {
+			ks[j] = 0.0;
+			if (k0 + j < K_DIM) {
+				let kj = qkv[at_k + j];
+				let qj = qkv[at_q + j];
+				ks[j] = kj;
+				km += kj * m[j];
+				qm += qj * m[j];
+				n += vec4<f32>(kj * kj, qj * qj, qj * kj, 0.0);
+			}
+		}
+		let half = t % 2u;
+		products[half * WG + i] = vec2<f32>(km, qm);
+		if (i % COLS == 0u) {
+			norms[half * SLICES + slice] = n;
+		}
+		workgroupBarrier();
+		var dots = vec2<f32>(0.0);
+		n = vec4<f32>(0.0);
+		for (var s = 0u; s < SLICES; s++) {
+			dots += products[half * WG + s * COLS + i % COLS];
+			n += norms[half * SLICES + s];
+		}
+		let gate = gates(row, head);
+		let decay = exp(gate.x);
+		let kn = inverseSqrt(n.x + L2_EPS);
+		let qn = inverseSqrt(n.y + L2_EPS) * inverseSqrt(f32(K_DIM));
+		let v = qkv[row * width + 2u * k_width + head * p.v_dim + column];
+		let r = gate.y * (v - decay * kn * dots.x) * kn;
+		for (var j = 0u; j < own; j++) {
+			m[j] = decay * m[j] + ks[j] * r;
+		}
+		if (slice == 0u && live) {
+			y[(row * p.v_heads + head) * p.v_dim + column] = qn * (decay * dots.y + n.z * r);
+		}
+	}
+	if (live) {
+		for (var j = 0u; j < own; j++) {
+			if (k0 + j < K_DIM) {
+				state[place + (k0 + j) * p.v_dim] = m[j];
+			}
+		}
+	}
+}

@@ -1,0 +1,32 @@
+struct Params {
+	k_heads: u32,
+	v_heads: u32,
+	k_dim: u32,
+	v_dim: u32,
+	head_mod: u32,
+	n_segs: u32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read> qkv: array<f32>;
+@group(0) @binding(2) var<storage, read> a: array<f32>;
+@group(0) @binding(3) var<storage, read> b: array<f32>;
+@group(0) @binding(4) var<storage, read> A: array<f32>;
+@group(0) @binding(5) var<storage, read> dt_bias: array<f32>;
+@group(0) @binding(6) var<storage, read> segs: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> state: array<f32>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+
+const L2_EPS = 1e-6;
+
+fn key_head(head: u32) -> u32 {
+	return select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
+}
+
+// Logarithm of the decay and the write strength of a head at a row.
+fn gates(row: u32, head: u32) -> vec2<f32> {
+	let at = row * p.v_heads + head;
+	let t = a[at] + dt_bias[head];
+	let softplus = select(max(t, 0.0) + log(1.0 + exp(-abs(t))), t, t > 20.0);
+	return vec2<f32>(A[head] * softplus, 1.0 / (1.0 + exp(-b[at])));
+}
