@@ -107,6 +107,17 @@ typedef struct rp_shape {
 
 enum { RP_MATVEC_ROWS = 4, RP_MATMUL_M = 32, RP_MATMUL_N = 64, RP_PREFILL_ROWS = 16, RP_DELTA_COLS = 32, RP_TOPK_SLICE = 4096 };
 
+/* Units of 32 values a kernel reads of a row of k. */
+static inline uint32_t rp_units(rp_dtype t, uint32_t k)
+{
+	return rp_dtype_get(t)->block_values == 256 ? rp_ceil_div(k, 256) * 8 : rp_ceil_div(k, 32);
+}
+
+static inline rp_grid rp_grid_embed(const rp_args_embed *a, rp_dtype t, uint32_t wg)
+{
+	return rp_grid_lanes((uint64_t)a->n_rows * 2 * rp_units(t, a->width), wg);
+}
+
 static inline rp_grid rp_grid_matvec(const rp_args_matmul *a, rp_shape s)
 {
 	return (rp_grid){ rp_ceil_div(a->n, RP_MATVEC_ROWS * (s.wg / s.lanes)), rp_ceil_div(a->n_rows, s.tile_m), 1 };
