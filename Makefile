@@ -35,11 +35,13 @@ CPPFLAGS_ALL := -Icommon -I. -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 $(
 CFLAGS_ALL = -std=c11 $(WARN) $(CFLAGS) $(HOT) $(SANFLAGS) -pthread -fno-math-errno
 
 # Libraries of the programs, of the kernel tool chain, of the tests.
-LIB_PKGS := libcjson libpcre2-8 libutf8proc libcrypto vulkan
+# Of Vulkan only the headers: its loader is opened at run time, so that machines without one run on the CPU.
+LIB_PKGS := libcjson libpcre2-8 libutf8proc libcrypto
+HEADER_PKGS := vulkan
 TEST_PKGS := cmocka
 libs_of = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 cflags_of = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
-LIB_CFLAGS := $(call cflags_of,$(LIB_PKGS))
+LIB_CFLAGS := $(call cflags_of,$(LIB_PKGS) $(HEADER_PKGS))
 LIBS := $(call libs_of,$(LIB_PKGS)) -lm -ldl -pthread
 
 LIB := $(B)/libreploid.a
