@@ -73,26 +73,31 @@ typedef struct rp_output {
  * sequences of the batch must be reset. out is valid until the next call on the engine. */
 rp_code rp_forward(rp_engine *e, const rp_segment *segments, size_t n, rp_output *out, rp_error *err);
 
-/* ---- sampling: temperature, top-k, top-p, min-p, repetition penalty; seeded, the same on every machine ---- */
+/* ---- sampling. In this order: repetition penalty (positive logits are divided by it, others multiplied, once an id);
+ * temperature; the top_k likeliest; of those the fewest whose probabilities reach top_p; of those the ones at least min_p times
+ * as likely as the best; then one by chance. Ties go to the lower id. The generator, and the exponential it weighs ids with,
+ * are our own: equal logits and seeds give equal ids on every machine. ---- */
 typedef struct rp_sampling {
-	float temperature; /* 0: the largest logit, lowest id on a tie */
+	float temperature; /* 0: the largest logit after the penalty; the rest is then not looked at */
 	uint32_t top_k;    /* 0: off */
-	float top_p, min_p, repeat_penalty; /* 1, 0, 1: off */
-	uint32_t repeat_window;             /* last ids the penalty looks at, prompt included */
+	float top_p, min_p, repeat_penalty; /* 1, 0, 1: off. In [0, 1], [0, 1], above 0 */
+	uint32_t repeat_window;             /* last ids the penalty looks at, prompt included; at most 2^20 */
 	uint64_t seed;
 } rp_sampling;
 
 typedef struct rp_sampler rp_sampler;
-rp_code rp_sampler_new(const rp_sampling *p, uint32_t vocab, rp_sampler **out, rp_error *err);
+rp_code rp_sampler_new(const rp_sampling *p, uint32_t vocab, rp_sampler **out, rp_error *err); /* RP_USAGE names the value */
 void rp_sampler_free(rp_sampler *s);
-void rp_sampler_accept(rp_sampler *s, uint32_t id); /* an id of the prompt or of the answer */
-uint32_t rp_sampler_next(rp_sampler *s, const float *logits); /* does not accept by itself */
+void rp_sampler_accept(rp_sampler *s, uint32_t id); /* an id < vocab of the prompt or of the answer */
+/* Does not accept by itself. A logit of minus infinity is never chosen; one that is NaN or plus infinity, or no finite one
+ * at all: RP_MODEL. */
+rp_code rp_sampler_next(rp_sampler *s, const float *logits, uint32_t *id, rp_error *err);
 
 typedef struct rp_logprob {
 	uint32_t id;
 	float logprob; /* natural log, of the raw logits (before penalty and temperature) */
 } rp_logprob;
-/* The k most likely ids, best first, ties by lower id; k <= vocab. */
+/* The k most likely ids, best first, ties by lower id; k <= vocab. Logits as for rp_sampler_next. */
 rp_code rp_top_logprobs(const float *logits, uint32_t vocab, uint32_t k, rp_logprob *out, rp_error *err);
 float rp_logprob_of(const float *logits, uint32_t vocab, uint32_t id);
 
@@ -113,8 +118,8 @@ typedef struct rp_token_event {
 	uint32_t id;
 	const char *text; /* released by this id; may be empty; NULL when there is no tokenizer */
 	size_t text_len;
-	float logprob;
-	const rp_logprob *top; /* n_logprobs of them, or NULL */
+	float logprob;         /* NaN unless n_logprobs > 0 */
+	const rp_logprob *top; /* n_logprobs of them (fewer when the vocabulary is smaller), or NULL */
 	size_t n_top;
 } rp_token_event;
 
@@ -127,8 +132,11 @@ typedef struct rp_generate_result {
 	uint64_t prompt_ns, first_ns, decode_ns; /* prefill; start to first id; all later ids */
 } rp_generate_result;
 
-/* t may be NULL (ids only; then stops must be empty). seq keeps what was computed. */
-rp_code rp_generate(rp_engine *e, rp_seq *seq, const rp_tokenizer *t, const uint32_t *prompt, size_t n, const rp_generate_opts *opts,
-	rp_token_fn *on_token, void *user, rp_generate_result *out, rp_error *err);
+/* Feed the prompt, then sample until an id of the model's eos list, a stop string, max_tokens, the end of the context, or
+ * *cancel. Every sampled id is an event, the one that ends generation included. t may be NULL (ids only; then stops must be
+ * empty). seq keeps what was computed; the last id is not fed back. An empty prompt: RP_PROMPT; one that does not fit:
+ * RP_CONTEXT. Cancelled: RP_OK with RP_FINISH_CANCELLED; seq must then be reset before it is used again. */
+rp_code rp_generate(rp_engine *e, rp_seq *seq, const rp_tokenizer *t, const uint32_t *prompt, size_t n,
+	const rp_generate_opts *opts, rp_token_fn *on_token, void *user, rp_generate_result *out, rp_error *err);
 
 #endif
