@@ -76,6 +76,9 @@ $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
 # ---- the kernel tool chain: spirv/wgslc (see spirv/rules.mk) ----
 -include spirv/rules.mk
 
+# ---- programs of slow tests: tests/NAME/rules.mk ----
+-include $(wildcard tests/*/rules.mk)
+
 # ---- unit tests: tests/unit/test_*.c, one program each; tests/unit/*.c without test_ are shared helpers ----
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_HELPERS := $(patsubst %.c,$(B)/%.o,$(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c))))
