@@ -105,7 +105,7 @@ typedef struct rp_shape {
 	uint32_t wg, lanes, tile_m;
 } rp_shape;
 
-enum { RP_MATVEC_ROWS = 4, RP_MATMUL_M = 32, RP_MATMUL_N = 64, RP_PREFILL_ROWS = 16, RP_DELTA_COLS = 32, RP_TOPK_SLICE = 4096 };
+enum { RP_MATVEC_ROWS = 4, RP_MATMUL_M = 32, RP_MATMUL_N = 64, RP_PREFILL_ROWS = 16, RP_DELTA_COLS = 32, RP_DELTA_CHUNK_COLS = 16, RP_TOPK_SLICE = 4096 };
 
 /* Units of 32 values a kernel reads of a row of k. */
 static inline uint32_t rp_units(rp_dtype t, uint32_t k)
@@ -136,6 +136,11 @@ static inline rp_grid rp_grid_norm(const rp_args_norm *a, rp_shape s)
 static inline rp_grid rp_grid_delta(const rp_args_delta *a)
 {
 	return (rp_grid){ a->v_heads, a->n_segs, rp_ceil_div(a->v_dim, RP_DELTA_COLS) };
+}
+
+static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
+{
+	return (rp_grid){ a->v_heads, a->n_segs, rp_ceil_div(a->v_dim, RP_DELTA_CHUNK_COLS) };
 }
 
 /* Override K_TAIL: whether k ends inside a unit of 32 values or a block. */

@@ -8,7 +8,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> qkv: array<f32>;
+@group(0) @binding(1) var<storage, read> qkv: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> a: array<f32>;
 @group(0) @binding(3) var<storage, read> b: array<f32>;
 @group(0) @binding(4) var<storage, read> A: array<f32>;
@@ -19,8 +19,22 @@ struct Params {
 
 const L2_EPS = 1e-6;
 
-fn key_head(head: u32) -> u32 {
-	return select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
+// Where a row of qkv holds what a value head needs: q and k in vectors, v in values.
+struct Places {
+	q: u32,
+	k: u32,
+	v: u32,
+}
+
+fn places(row: u32, head: u32) -> Places {
+	let key_head = select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
+	let k_width = p.k_heads * K_DIM;
+	let start = row * (2u * k_width + p.v_heads * p.v_dim);
+	return Places((start + key_head * K_DIM) / 4u, (start + k_width + key_head * K_DIM) / 4u, start + 2u * k_width + head * p.v_dim);
+}
+
+fn value(at: u32) -> f32 {
+	return qkv[at / 4u][at % 4u];
 }
 
 // Logarithm of the decay and the write strength of a head at a row.
