@@ -416,9 +416,8 @@ rp_code rp_gguf_read(rp_model *m, rp_error *err)
 	} while (rc == NEED_MORE);
 	if (rc != RP_OK)
 		return (rp_code)rc;
-	rp_digest *d = rp_digest_new();
-	rp_digest_add(d, m->head, (size_t)c.pos);
-	if (!rp_digest_end(d, m->identity))
-		return rp_fail(err, RP_INTERNAL, "%s: cannot compute SHA-256", m->path);
+	unsigned char hash[RP_HASH_BYTES];
+	rp_sha256_once(m->head, (size_t)c.pos, hash);
+	rp_model_set_identity(m, hash);
 	return rp_model_finish_tensors(m, err);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "hash/hash.h"
 #include "model.h"
 
 /* Names are capped by small constants, everything else by the bytes left in the file. */
@@ -53,6 +54,7 @@ struct rp_model {
 rp_model *rp_model_new(const char *path, const char *folder, rp_error *err);
 /* Room for n data files; m->n_sources counts those that are open. */
 rp_code rp_model_reserve_sources(rp_model *m, size_t n, rp_error *err);
+void rp_model_set_identity(rp_model *m, const unsigned char hash[RP_HASH_BYTES]);
 /* As rp_model_open for bytes in memory (kept by the caller until the model is closed); RDRR: the manifest, whose shards are
  * then known by size alone and cannot be read. Used by fuzz targets. */
 rp_code rp_model_open_memory(rp_format format, const void *bytes, size_t n, rp_model **out, rp_error *err);
@@ -79,18 +81,11 @@ const void *rp_source_map(rp_source *s);
 /* A name that came from inside a file: one component, no "..", nothing hidden, printable. */
 bool rp_name_is_plain(const char *name);
 
-/* ---- identity ---- */
-typedef struct rp_digest rp_digest;
-rp_digest *rp_digest_new(void);
-void rp_digest_add(rp_digest *d, const void *bytes, size_t n);
-/* "sha256:<hex>" into out[80]; frees d. */
-bool rp_digest_end(rp_digest *d, char *out);
-
 /* ---- the readers ---- */
 /* m is new, its one source open. Starts m's arena anew: nothing of m may lie in it yet. */
 rp_code rp_gguf_read(rp_model *m, rp_error *err);
 /* The tensors of one open source; its header goes into the digest. rp_model_finish_tensors is up to the caller. */
-rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_digest *digest, rp_error *err);
+rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_sha256 *digest, rp_error *err);
 /* m->json is the parsed manifest, text its n bytes. Without open_shards no shard is looked at. */
 rp_code rp_rdrr_read(rp_model *m, const char *text, size_t n, bool open_shards, rp_error *err);
 /* Shards, then tensors: the half of the above that is not about the manifest's other fields. */

@@ -30,6 +30,13 @@ rp_code rp_model_reserve_sources(rp_model *m, size_t n, rp_error *err)
 	return RP_OK;
 }
 
+void rp_model_set_identity(rp_model *m, const unsigned char hash[RP_HASH_BYTES])
+{
+	static const char prefix[] = "sha256:";
+	memcpy(m->identity, prefix, sizeof prefix);
+	rp_hex(m->identity + sizeof prefix - 1, hash, RP_HASH_BYTES);
+}
+
 void rp_model_close(rp_model *m)
 {
 	if (m == NULL)

@@ -68,7 +68,7 @@ static rp_code open_gguf(const char *path, rp_model **out, rp_error *err)
 }
 
 /* config.json beside safetensors files, when there is one; its bytes belong to the identity. */
-static rp_code read_config(rp_model *m, rp_digest *digest, rp_error *err)
+static rp_code read_config(rp_model *m, rp_sha256 *digest, rp_error *err)
 {
 	char *path = rp_model_sibling(m, "config.json"), *text = NULL;
 	if (path == NULL)
@@ -78,7 +78,7 @@ static rp_code read_config(rp_model *m, rp_digest *digest, rp_error *err)
 	if (rc == RP_OK)
 		rc = rp_json_parse(path, text, n, &m->json, err);
 	if (rc == RP_OK)
-		rp_digest_add(digest, text, n);
+		rp_sha256_update(digest, text, n);
 	free(text);
 	free(path);
 	return rc;
@@ -87,15 +87,18 @@ static rp_code read_config(rp_model *m, rp_digest *digest, rp_error *err)
 /* All sources are open. */
 static rp_code read_safetensors(rp_model *m, rp_error *err)
 {
-	rp_digest *digest = rp_digest_new();
-	rp_code rc = RP_OK;
+	rp_sha256 *digest = NULL;
+	unsigned char hash[RP_HASH_BYTES];
+	rp_code rc = rp_sha256_new(&digest, err);
 	for (size_t i = 0; i < m->n_sources && rc == RP_OK; i++)
 		rc = rp_safetensors_read(m, (uint32_t)i, digest, err);
 	if (rc == RP_OK)
 		rc = read_config(m, digest, err);
-	bool hashed = rp_digest_end(digest, m->identity);
-	if (rc == RP_OK && !hashed)
-		rc = rp_fail(err, RP_INTERNAL, "%s: cannot compute SHA-256", m->path);
+	if (rc == RP_OK) {
+		rp_sha256_final(digest, hash);
+		rp_model_set_identity(m, hash);
+	}
+	rp_sha256_free(digest);
 	return rc == RP_OK ? rp_model_finish_tensors(m, err) : rc;
 }
 

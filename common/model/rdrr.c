@@ -248,10 +248,9 @@ rp_code rp_rdrr_read(rp_model *m, const char *text, size_t n, bool open_shards, 
 	rp_json_at top = { .file = m->path, .where = "", .object = m->json, .err = err };
 	if (!cJSON_IsObject(m->json))
 		return rp_fail(err, RP_FORMAT, "%s: the manifest is not a JSON object", m->path);
-	rp_digest *digest = rp_digest_new();
-	rp_digest_add(digest, text, n);
-	if (!rp_digest_end(digest, m->identity))
-		return rp_fail(err, RP_INTERNAL, "%s: cannot compute SHA-256", m->path);
+	unsigned char hash[RP_HASH_BYTES];
+	rp_sha256_once(text, n, hash);
+	rp_model_set_identity(m, hash);
 	rp_code rc = check_fields(m, &top);
 	if (rc == RP_OK)
 		rc = rp_rdrr_read_shards(m, open_shards, err);

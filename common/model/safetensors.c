@@ -106,7 +106,7 @@ static rp_code read_header(st_file *f, const cJSON *header)
 	return rc;
 }
 
-rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_digest *digest, rp_error *err)
+rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_sha256 *digest, rp_error *err)
 {
 	const rp_source *s = &m->sources[source];
 	st_file f = { .m = m, .source = source, .path = s->path, .err = err };
@@ -132,8 +132,8 @@ rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_digest *digest, rp_
 	if (rc == RP_OK)
 		rc = rp_json_parse(s->path, text, (size_t)n, &header, err);
 	if (rc == RP_OK) {
-		rp_digest_add(digest, start, sizeof start);
-		rp_digest_add(digest, text, (size_t)n);
+		rp_sha256_update(digest, start, sizeof start);
+		rp_sha256_update(digest, text, (size_t)n);
 		rc = read_header(&f, header);
 	}
 	cJSON_Delete(header);

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
-
 /* O_NONBLOCK so that a FIFO put in a model's place cannot hang us; it has no effect on regular files. */
 static int open_for_reading(const char *path)
 {
@@ -94,6 +92,8 @@ rp_code rp_source_read(const rp_source *s, uint64_t offset, void *dst, size_t n,
 	if (n > s->size || offset > s->size - n)
 		return rp_fail(err, RP_FORMAT, "%s: %zu bytes at %llu reach past the end of the file (%llu bytes)", s->path, n,
 			(unsigned long long)offset, (unsigned long long)s->size);
+	if (n == 0)
+		return RP_OK;
 	if (s->memory != NULL) {
 		memcpy(dst, (const char *)s->memory + offset, n);
 		return RP_OK;
@@ -148,47 +148,4 @@ bool rp_name_is_plain(const char *name)
 		if (name[i] == '/' || name[i] == '\\' || (unsigned char)name[i] < 0x20 || name[i] == 0x7F)
 			return false;
 	return true;
-}
-
-struct rp_digest {
-	EVP_MD_CTX *ctx;
-	bool ok;
-};
-
-rp_digest *rp_digest_new(void)
-{
-	rp_digest *d = rp_alloc(sizeof *d);
-	if (d == NULL)
-		return NULL;
-	d->ctx = EVP_MD_CTX_new();
-	d->ok = d->ctx != NULL && EVP_DigestInit_ex(d->ctx, EVP_sha256(), NULL) == 1;
-	return d;
-}
-
-void rp_digest_add(rp_digest *d, const void *bytes, size_t n)
-{
-	if (d != NULL && d->ok)
-		d->ok = EVP_DigestUpdate(d->ctx, bytes, n) == 1;
-}
-
-bool rp_digest_end(rp_digest *d, char *out)
-{
-	unsigned char hash[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
-	bool ok = d != NULL && d->ok && EVP_DigestFinal_ex(d->ctx, hash, &n) == 1;
-	if (ok) {
-		static const char prefix[] = "sha256:", hex[] = "0123456789abcdef";
-		memcpy(out, prefix, sizeof prefix - 1);
-		char *to = out + sizeof prefix - 1;
-		for (unsigned i = 0; i < n; i++) {
-			*to++ = hex[hash[i] >> 4];
-			*to++ = hex[hash[i] & 15];
-		}
-		*to = '\0';
-	}
-	if (d != NULL) {
-		EVP_MD_CTX_free(d->ctx);
-		free(d);
-	}
-	return ok;
 }
