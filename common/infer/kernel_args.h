@@ -30,9 +30,9 @@ typedef struct rp_args_norm {
 } rp_args_norm;
 
 typedef struct rp_args_matmul {
-	uint32_t k, n, n_rows;       /* width of x, rows of w in this range, rows of x */
-	uint32_t w_base, w_stride;   /* units of 16 bytes */
-	uint32_t y_first, y_stride;  /* first column of y this range writes; width of y */
+	uint32_t k, n, n_rows;      /* width of x, rows of w in this range, rows of x */
+	uint32_t w_base, w_stride;  /* units of 16 bytes */
+	uint32_t y_first, y_stride; /* first column of y this range writes; width of y */
 } rp_args_matmul;
 
 typedef struct rp_args_split {
@@ -105,7 +105,16 @@ typedef struct rp_shape {
 	uint32_t wg, lanes, tile_m;
 } rp_shape;
 
-enum { RP_MATVEC_ROWS = 4, RP_MATMUL_M = 32, RP_MATMUL_N = 64, RP_PREFILL_ROWS = 16, RP_DELTA_COLS = 32, RP_DELTA_CHUNK_COLS = 16, RP_TOPK_SLICE = 4096 };
+/* What a workgroup of a kernel covers, fixed in its source. RP_TOPK_SLICE is only a good slice for pass 1. */
+enum {
+	RP_MATVEC_ROWS = 4, /* rows of w a group of LANES lanes */
+	RP_MATMUL_M = 32,   /* rows of x, rows of w */
+	RP_MATMUL_N = 64,
+	RP_PREFILL_ROWS = 16,
+	RP_DELTA_COLS = 32,
+	RP_DELTA_CHUNK_COLS = 16,
+	RP_TOPK_SLICE = 4096,
+};
 
 /* Units of 32 values a kernel reads of a row of k. */
 static inline uint32_t rp_units(rp_dtype t, uint32_t k)
@@ -141,6 +150,26 @@ static inline rp_grid rp_grid_delta(const rp_args_delta *a)
 static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
 {
 	return (rp_grid){ a->v_heads, a->n_segs, rp_ceil_div(a->v_dim, RP_DELTA_CHUNK_COLS) };
+}
+
+/* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: there is nothing to share but loads, and
+ * barriers are dear. `wide` is the subgroup size for a _subgroup kernel, 0 for the portable one. */
+static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t n_rows)
+{
+	uint32_t tile_m = n_rows < 8 ? n_rows : 8;
+	if (wide != 0) {
+		uint32_t lanes = wide > 32 ? wide : 32;
+		return (rp_shape){ lanes, lanes, tile_m };
+	}
+	return cpu ? (rp_shape){ 32, 1, tile_m } : (rp_shape){ 128, 32, tile_m };
+}
+
+static inline rp_shape rp_shape_norm(bool cpu, uint32_t wide, uint32_t group)
+{
+	uint32_t lanes = group >= 512 && !cpu ? 256 : wide > 32 ? wide : 32;
+	if (wide != 0)
+		return (rp_shape){ lanes, lanes, 1 };
+	return cpu ? (rp_shape){ 8, group >= 512 ? 8 : 1, 1 } : lanes == 256 ? (rp_shape){ 256, 256, 1 } : (rp_shape){ 128, 32, 1 };
 }
 
 /* Override K_TAIL: whether k ends inside a unit of 32 values or a block. */
