@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Vulkan first: without a device named, real hardware is preferred. */
-static const rp_backend *const backends[] = {&rp_backend_cpu};
+static const rp_backend *const backends[] = {&rp_backend_vulkan, &rp_backend_cpu};
 enum { N_BACKENDS = sizeof backends / sizeof *backends, DEFAULT_CTX = 4096, MAX_CHUNK = 1 << 16 };
 
 static bool is_cpu(const rp_backend *b)

@@ -107,6 +107,8 @@ void rp_vk_cache_open(rp_vk *vk, const char *dir, const char *tag)
 	if (tag != NULL)
 		snprintf(vk->cache_tag, sizeof vk->cache_tag, "%s", tag);
 	vk->cache_path = dir != NULL ? path_of(vk, dir) : NULL;
+	if (dir != NULL)
+		mkdir(dir, 0700); /* when that fails, so does reading and writing in it, which is no harm */
 	rp_buf b;
 	rp_buf_init(&b, 0);
 	const unsigned char *data = NULL;

@@ -164,7 +164,7 @@ static void read_properties(rp_vk_instance *in, rp_vk_phys *p, const extensions 
 	if (p->ext_subgroup_size)
 		*tail = &size, tail = &size.pNext;
 	if (p->ext_maintenance4)
-		*tail = &m4, tail = &m4.pNext;
+		*tail = &m4;
 	in->GetPhysicalDeviceProperties2(p->handle, &all);
 
 	rp_vk_info *f = &p->info;
@@ -201,7 +201,7 @@ static void read_features(rp_vk_instance *in, rp_vk_phys *p)
 	if (p->ext_subgroup_size)
 		*tail = &size, tail = &size.pNext;
 	if (p->ext_maintenance4)
-		*tail = &m4, tail = &m4.pNext;
+		*tail = &m4;
 	in->GetPhysicalDeviceFeatures2(p->handle, &all);
 	set_feature(p, v12.shaderFloat16, RP_VK_F16);
 	set_feature(p, v12.shaderInt8, RP_VK_INT8);
@@ -280,7 +280,8 @@ rp_code rp_vk_phys_list(rp_vk_instance *in, rp_vk_phys **out, size_t *n, rp_erro
 	uint32_t count = 0;
 	VkResult r = in->EnumeratePhysicalDevices(in->handle, &count, NULL);
 	if (r < 0 || count == 0)
-		return rp_fail(err, RP_NO_DEVICE, "Vulkan is installed but no driver found a device (apt install mesa-vulkan-drivers adds "
+		return rp_fail(err, RP_NO_DEVICE,
+			"Vulkan is installed but no driver found a device (apt install mesa-vulkan-drivers adds "
 			"one that runs on the CPU); --device cpu needs none");
 	VkPhysicalDevice *d = rp_alloc_array(count, sizeof *d);
 	rp_vk_phys *list = rp_alloc_array(count, sizeof *list);
@@ -348,8 +349,8 @@ rp_code rp_vk_choose(const rp_vk_info *list, size_t n, const char *selector, siz
 			if (list[i].usable && (best == n || better(&list[i], &list[best])))
 				best = i;
 		if (best == n)
-			return rp_fail(err, RP_NO_DEVICE, "none of the %zu Vulkan devices is usable: %s: %s", n, n > 0 ? list[0].name : "none",
-				n > 0 ? list[0].why_not : "install a driver");
+			return rp_fail(err, RP_NO_DEVICE, "none of the %zu Vulkan devices is usable: %s: %s", n,
+				n > 0 ? list[0].name : "none", n > 0 ? list[0].why_not : "install a driver");
 		*at = best;
 		return RP_OK;
 	}
@@ -358,7 +359,8 @@ rp_code rp_vk_choose(const rp_vk_info *list, size_t n, const char *selector, siz
 		return rp_fail(err, RP_USAGE, "--device %s: expected gpu, cpu, or a device number (see --list-devices)", selector);
 	size_t i = (size_t)strtoul(selector, NULL, 10);
 	if (i >= n)
-		return rp_fail(err, RP_NO_DEVICE, "--device %zu: there are %zu Vulkan devices, numbered from 0 (see --list-devices)", i, n);
+		return rp_fail(
+			err, RP_NO_DEVICE, "--device %zu: there are %zu Vulkan devices, numbered from 0 (see --list-devices)", i, n);
 	if (!list[i].usable)
 		return rp_fail(err, RP_NO_DEVICE, "--device %zu (%s) cannot be used: %s", i, list[i].name, list[i].why_not);
 	*at = i;

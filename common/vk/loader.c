@@ -8,7 +8,8 @@
 
 const char *rp_vk_loader_name = "libvulkan.so.1";
 
-#define INSTALL_HINT "install one (Debian, Ubuntu: apt install mesa-vulkan-drivers; NVIDIA: the vendor's driver), or use --device cpu"
+#define INSTALL_HINT                                                                                                             \
+	"install one (Debian, Ubuntu: apt install mesa-vulkan-drivers; NVIDIA: the vendor's driver), or use --device cpu"
 
 const char *rp_vk_result_name(VkResult r)
 {

@@ -82,8 +82,10 @@ static uint64_t heap_free(rp_vk *vk, uint32_t heap, uint64_t *total)
 
 static rp_code no_room(rp_vk *vk, uint64_t bytes, uint64_t left, uint64_t total, const char *what, rp_error *err)
 {
-	return rp_fail(err, RP_NO_MEMORY, "%s: %s needs %.1f MiB, %.1f MiB of %.1f MiB are free: use a smaller model or a shorter "
-		"--ctx, end other programs on this device, or try --device cpu", vk->phys.info.name, what, MIB(bytes), MIB(left), MIB(total));
+	return rp_fail(err, RP_NO_MEMORY,
+		"%s: %s needs %.1f MiB, %.1f MiB of %.1f MiB are free: use a smaller model or a shorter "
+		"--ctx, end other programs on this device, or try --device cpu",
+		vk->phys.info.name, what, MIB(bytes), MIB(left), MIB(total));
 }
 
 rp_code rp_vk_fits(rp_vk *vk, uint64_t bytes, const char *what, rp_error *err)

@@ -83,7 +83,7 @@ static void want_optional(const rp_vk_phys *p, wanted *w, void **tail)
 	if (f & RP_VK_MAINTENANCE4) {
 		w->m4 = (VkPhysicalDeviceMaintenance4Features){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
 			.maintenance4 = VK_TRUE };
-		*tail = &w->m4, tail = &w->m4.pNext;
+		*tail = &w->m4;
 		if (!p->core13)
 			w->extensions[w->n_extensions++] = VK_KHR_MAINTENANCE_4_EXTENSION_NAME;
 	}
@@ -185,6 +185,9 @@ static rp_code pick(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 		rc = rp_vk_choose(infos, n, opts->device != NULL ? opts->device : "gpu", &at, err);
 	if (rc == RP_OK)
 		vk->phys = list[at];
+	if (rc == RP_OK && opts->hardware && vk->phys.info.type == RP_VK_CPU)
+		rc = rp_fail(
+			err, RP_NO_DEVICE, "the only Vulkan device is the CPU (%s): name it with --device gpu to use it", vk->phys.info.name);
 	free(infos);
 	free(list);
 	return rc;

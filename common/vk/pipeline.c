@@ -17,8 +17,8 @@ static rp_code check_features(rp_vk *vk, const rp_kernel *k, rp_error *err)
 			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s needs %s, which the device lacks", vk->phys.info.name, k->name,
 				table[i].name);
 	if (k->push_bytes > vk->phys.info.max_push || k->push_bytes % 4 != 0)
-		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s has %u bytes of push constants, the device allows %u", vk->phys.info.name,
-			k->name, k->push_bytes, vk->phys.info.max_push);
+		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s has %u bytes of push constants, the device allows %u",
+			vk->phys.info.name, k->name, k->push_bytes, vk->phys.info.max_push);
 	return RP_OK;
 }
 
@@ -31,8 +31,8 @@ static rp_code make_layouts(rp_vk *vk, rp_vk_module *m, rp_error *err)
 			(int)RP_VK_MAX_BINDINGS);
 	for (uint32_t i = 0; i < k->n_bindings; i++) {
 		if (k->bindings[i].group != 0 || k->bindings[i].binding >= 64)
-			return rp_fail(err, RP_INTERNAL, "kernel %s: %s is @group(%u) @binding(%u), expected group 0, binding below 64", k->name,
-				k->bindings[i].name, k->bindings[i].group, k->bindings[i].binding);
+			return rp_fail(err, RP_INTERNAL, "kernel %s: %s is @group(%u) @binding(%u), expected group 0, binding below 64",
+				k->name, k->bindings[i].name, k->bindings[i].group, k->bindings[i].binding);
 		b[i] = (VkDescriptorSetLayoutBinding){ .binding = k->bindings[i].binding, .descriptorCount = 1,
 			.descriptorType = k->bindings[i].uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
 			.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT };
@@ -123,8 +123,8 @@ static rp_code check_size(rp_vk *vk, const rp_kernel *k, const uint32_t size[3],
 	uint64_t all = (uint64_t)size[0] * size[1] * size[2];
 	for (int d = 0; d < 3; d++)
 		if (size[d] == 0 || size[d] > f->max_workgroup_size[d] || size[0] > f->max_workgroup || all > f->max_workgroup)
-			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s wants workgroups of %u x %u x %u, the device allows %u in all", f->name,
-				k->name, size[0], size[1], size[2], f->max_workgroup);
+			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s wants workgroups of %u x %u x %u, the device allows %u in all",
+				f->name, k->name, size[0], size[1], size[2], f->max_workgroup);
 	if (*subgroup == 0)
 		return RP_OK;
 	if ((f->features & RP_VK_SUBGROUP_SIZE) == 0 && *subgroup == f->subgroup_size) {
@@ -133,8 +133,8 @@ static rp_code check_size(rp_vk *vk, const rp_kernel *k, const uint32_t size[3],
 	}
 	if ((f->features & RP_VK_SUBGROUP_SIZE) == 0 || *subgroup < f->subgroup_min || *subgroup > f->subgroup_max ||
 		(*subgroup & (*subgroup - 1)) != 0)
-		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s wants subgroups of %u, the device has %u to %u", f->name, k->name, *subgroup,
-			f->subgroup_min, f->subgroup_max);
+		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s wants subgroups of %u, the device has %u to %u", f->name, k->name,
+			*subgroup, f->subgroup_min, f->subgroup_max);
 	return RP_OK;
 }
 

@@ -67,7 +67,8 @@ void rp_vk_cmd_free(rp_vk_cmd *c)
 	free(c);
 }
 
-static void memory_barrier(rp_vk_cmd *c, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags seen)
+static void memory_barrier(
+	rp_vk_cmd *c, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags seen)
 {
 	VkMemoryBarrier b = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = written, .dstAccessMask = seen };
 	c->vk->CmdPipelineBarrier(c->handle, from, to, 0, 1, &b, 0, NULL, 0, NULL);
@@ -176,12 +177,14 @@ static rp_code check_bind(rp_vk *vk, const rp_kernel *k, const rp_kernel_binding
 	if (b->size == 0 && b->offset < whole)
 		b->size = whole - b->offset;
 	if (b->offset >= whole || b->size > whole - b->offset || b->offset % vk->phys.info.align_binding != 0)
-		return rp_fail(err, RP_INTERNAL, "kernel %s: %s is bound to bytes %llu + %llu of %s, which has %llu (offsets are multiples of "
-			"%llu)", k->name, kb->name, (unsigned long long)b->offset, (unsigned long long)b->size, b->buf->name,
+		return rp_fail(err, RP_INTERNAL,
+			"kernel %s: %s is bound to bytes %llu + %llu of %s, which has %llu (offsets are multiples of "
+			"%llu)",
+			k->name, kb->name, (unsigned long long)b->offset, (unsigned long long)b->size, b->buf->name,
 			(unsigned long long)whole, (unsigned long long)vk->phys.info.align_binding);
 	if (b->size > limit)
-		return rp_fail(err, RP_INTERNAL, "kernel %s: %s is bound to %llu bytes of %s, the device allows %llu: bind it in ranges", k->name,
-			kb->name, (unsigned long long)b->size, b->buf->name, (unsigned long long)limit);
+		return rp_fail(err, RP_INTERNAL, "kernel %s: %s is bound to %llu bytes of %s, the device allows %llu: bind it in ranges",
+			k->name, kb->name, (unsigned long long)b->size, b->buf->name, (unsigned long long)limit);
 	return RP_OK;
 }
 
@@ -221,10 +224,11 @@ rp_code rp_vk_cmd_dispatch(rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *bi
 	if (rc != RP_OK || x == 0 || y == 0 || z == 0)
 		return rc;
 	if (push_bytes != k->push_bytes)
-		return rp_fail(err, RP_INTERNAL, "kernel %s takes %u bytes of push constants, %zu were given", k->name, k->push_bytes, push_bytes);
+		return rp_fail(
+			err, RP_INTERNAL, "kernel %s takes %u bytes of push constants, %zu were given", k->name, k->push_bytes, push_bytes);
 	if (x > max[0] || y > max[1] || z > max[2])
-		return rp_fail(err, RP_INTERNAL, "kernel %s: %u x %u x %u workgroups, the device allows %u x %u x %u", k->name, x, y, z, max[0],
-			max[1], max[2]);
+		return rp_fail(err, RP_INTERNAL, "kernel %s: %u x %u x %u workgroups, the device allows %u x %u x %u", k->name, x, y, z,
+			max[0], max[1], max[2]);
 	rc = bind_all(c, p, binds, n_binds, err);
 	if (rc != RP_OK)
 		return rc;
@@ -239,8 +243,8 @@ rp_code rp_vk_cmd_dispatch(rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *bi
 static rp_code check_copy(const rp_vk_cmd *c, const rp_vk_buf *b, uint64_t offset, uint64_t n, rp_error *err)
 {
 	if (offset > b->size || n > b->size - offset)
-		return rp_fail(err, RP_INTERNAL, "%s: bytes %llu + %llu lie outside the buffer %s of %llu", c->name, (unsigned long long)offset,
-			(unsigned long long)n, b->name, (unsigned long long)b->size);
+		return rp_fail(err, RP_INTERNAL, "%s: bytes %llu + %llu lie outside the buffer %s of %llu", c->name,
+			(unsigned long long)offset, (unsigned long long)n, b->name, (unsigned long long)b->size);
 	return must_record(c, err);
 }
 

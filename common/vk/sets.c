@@ -40,7 +40,10 @@ static rp_code pool_new(rp_vk *vk, rp_error *err)
 	VkDescriptorPoolSize sizes[2] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, SETS_A_POOL * STORAGE_A_SET },
 		{ VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, SETS_A_POOL } };
 	VkDescriptorPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-		.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT, .maxSets = SETS_A_POOL, .poolSizeCount = 2, .pPoolSizes = sizes };
+		.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT,
+		.maxSets = SETS_A_POOL,
+		.poolSizeCount = 2,
+		.pPoolSizes = sizes };
 	VkResult r = vk->CreateDescriptorPool(vk->device, &info, NULL, &p->handle);
 	if (r != VK_SUCCESS) {
 		free(p);

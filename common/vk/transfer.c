@@ -22,8 +22,8 @@ rp_code rp_vk_transfer_wait(rp_vk *vk, uint64_t value, rp_error *err)
 static rp_code check_range(const rp_vk_buf *b, uint64_t offset, uint64_t n, rp_error *err)
 {
 	if (offset > b->size || n > b->size - offset)
-		return rp_fail(err, RP_INTERNAL, "bytes %" PRIu64 " + %" PRIu64 " lie outside the buffer %s of %" PRIu64, offset, n, b->name,
-			b->size);
+		return rp_fail(err, RP_INTERNAL, "bytes %" PRIu64 " + %" PRIu64 " lie outside the buffer %s of %" PRIu64, offset, n,
+			b->name, b->size);
 	return RP_OK;
 }
 

@@ -97,7 +97,8 @@ rp_code rp_vk_choose(const rp_vk_info *list, size_t n, const char *selector, siz
 
 typedef struct rp_vk_opts {
 	const char *device;    /* NULL: "gpu" */
-	const char *cache_dir; /* where the pipeline cache is kept; NULL: nowhere. An unusable cache is ignored */
+	bool hardware;         /* a device that is only the CPU in disguise (lavapipe) counts as none: RP_NO_DEVICE */
+	const char *cache_dir; /* where the pipeline cache is kept (made if absent); NULL: nowhere. An unusable cache is ignored */
 	const char *cache_tag; /* digest of the kernel set: a cache with another tag is discarded; NULL: "" */
 	bool validate;         /* VK_LAYER_KHRONOS_validation with synchronization validation; not installed: RP_UNSUPPORTED */
 	/* For tests and for sharing a device: limits below the device's own; 0: the device's. */

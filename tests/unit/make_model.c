@@ -69,18 +69,6 @@ void mm_values(float *out, size_t n, uint32_t seed, float scale)
 	}
 }
 
-void mm_seed(const void *bytes, size_t n)
-{
-	const char *folder = getenv("REPLOID_SEEDS");
-	unsigned char hash[RP_HASH_BYTES];
-	char hex[RP_HASH_HEX];
-	if (folder == NULL || n > 1 << 16)
-		return;
-	rp_sha256_once(bytes, n, hash);
-	rp_hex(hex, hash, 8);
-	mm_write(folder, hex, bytes, n);
-}
-
 static uint64_t product(uint32_t n_dims, const uint64_t *dims)
 {
 	uint64_t n = 1;

@@ -15,9 +15,6 @@ char *mm_replace(const char *text, const char *from, const char *to);
 /* Values for weights: a fixed pseudo-random sequence in about [-1, 1) times scale. */
 void mm_values(float *out, size_t n, uint32_t seed, float scale);
 
-/* Keep bytes as a seed for fuzzing: a file named by their hash in the folder $REPLOID_SEEDS; nothing when that is not set. */
-void mm_seed(const void *bytes, size_t n);
-
 /* ---- GGUF ---- */
 typedef struct mm_gguf {
 	uint32_t version, alignment; /* 3 and 32 from init; change before the first tensor */

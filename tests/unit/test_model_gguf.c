@@ -122,7 +122,6 @@ static void tensors_of_the_gguf_package_read_back(void **state)
 static rp_code parse(const rp_buf *b, rp_model **m, rp_error *e)
 {
 	*m = NULL;
-	mm_seed(b->data, b->len);
 	return rp_model_open_memory(RP_FORMAT_GGUF, b->data, b->len, m, e);
 }
 

@@ -34,8 +34,8 @@ static void ok_(rp_code rc, const rp_error *err, int line)
 static void bad_(rp_code rc, rp_code want, const rp_error *err, const char *word, int line)
 {
 	if (rc != want || strstr(err->msg, word) == NULL)
-		fail_msg("line %d: got %s (%s), expected %s with '%s'", line, rp_code_word(rc), rc != RP_OK ? err->msg : "", rp_code_word(want),
-			word);
+		fail_msg("line %d: got %s (%s), expected %s with '%s'", line, rp_code_word(rc), rc != RP_OK ? err->msg : "",
+			rp_code_word(want), word);
 }
 #define BAD(call, code, word) bad_((call), code, &err, word, __LINE__)
 
@@ -109,7 +109,11 @@ static void chooses_devices(void **state)
 	rp_error err;
 	rp_vk_info l[5] = { { .type = RP_VK_CPU, .usable = true, .n_heaps = 1, .heaps = { { .size = 1000, .local = true } } },
 		{ .type = RP_VK_INTEGRATED, .usable = true, .n_heaps = 1, .heaps = { { .size = 500, .local = true } } },
-		{ .type = RP_VK_DISCRETE, .usable = false, .why_not = "too old", .n_heaps = 1, .heaps = { { .size = 900, .local = true } } },
+		{ .type = RP_VK_DISCRETE,
+			.usable = false,
+			.why_not = "too old",
+			.n_heaps = 1,
+			.heaps = { { .size = 900, .local = true } } },
 		{ .type = RP_VK_DISCRETE, .usable = true, .n_heaps = 1, .heaps = { { .size = 100, .local = true } } },
 		{ .type = RP_VK_DISCRETE, .usable = true, .n_heaps = 1, .heaps = { { .size = 200, .local = true } } } };
 	size_t at = 9;

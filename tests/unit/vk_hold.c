@@ -26,6 +26,5 @@ void vk_hold_drivers(void)
 
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:libvulkan_lvp\nleak:libvulkan_intel\nleak:libvulkan_radeon\nleak:libvulkan.so\nleak:libLLVM\nleak:libVkLayer\nleak:libnvidia\n"
-	       "leak:libdrm\n";
+	return "leak:libvulkan\nleak:libVkLayer\nleak:libLLVM\nleak:libdrm\nleak:libnvidia\n";
 }

@@ -1,0 +1,107 @@
+/* gpu: what the files of the Vulkan backend share. Private to infer/.
+ *
+ * A pass becomes two recordings: the body (input, layers) and the post (the wanted rows to logits, copied to where the host
+ * reads). A recording depends only on how many rows, segments and wanted rows there are: ids, positions and slots are in the
+ * batch buffer, which the host writes before it submits. So decode replays one recording for good.
+ *
+ * The caches of all sequences lie in one buffer for each layer and kind, a slot a sequence. When the slots run out the buffers
+ * are made twice as large and copied; recordings that bound the old ones are made again.
+ */
+#ifndef RP_GPU_H
+#define RP_GPU_H
+
+#include "infer/backend.h"
+#include "infer/kernel_args.h"
+#include "vk/vk.h"
+
+/* ---- weights ---- */
+typedef enum rp_gpu_role { RP_GPU_MATRIX, RP_GPU_VECTOR, RP_GPU_MINUS_EXP } rp_gpu_role; /* rows of blocks; f32; f32 of -exp(x) */
+
+typedef struct rp_gpu_range { /* whole rows of a matrix in one buffer, no larger than a binding may be */
+	rp_vk_buf *buf;
+	uint32_t first, rows;
+} rp_gpu_range;
+
+typedef struct rp_gpu_weight {
+	const rp_tensor *tensor;
+	rp_gpu_role role;
+	uint32_t k, rows;      /* a vector is one row */
+	uint64_t stride, file_row; /* bytes of a row on the device, in the file */
+	rp_gpu_range *ranges;
+	uint32_t n_ranges;
+} rp_gpu_weight;
+
+typedef struct rp_gpu_weights {
+	rp_gpu_weight *v; /* by (tensor, role) */
+	size_t n;
+	uint64_t bytes; /* on the device */
+} rp_gpu_weights;
+
+/* What the engine's layers need, with sizes but nothing allocated. */
+rp_code rp_gpu_weights_list(const rp_engine *e, const rp_vk_info *device, rp_gpu_weights *w, rp_error *err);
+rp_code rp_gpu_weights_load(const rp_engine *e, rp_vk *vk, rp_gpu_weights *w, rp_error *err);
+void rp_gpu_weights_free(rp_gpu_weights *w);
+/* Never NULL for a weight of the engine's operations. */
+const rp_gpu_weight *rp_gpu_weight_find(const rp_gpu_weights *w, const rp_tensor *t, rp_gpu_role role);
+
+/* ---- the engine ---- */
+typedef struct rp_gpu_cache { /* of one layer; attention: keys, values; delta rule: convolution inputs, state */
+	rp_vk_buf *a, *b;
+	uint64_t a_bytes, b_bytes; /* of one slot */
+} rp_gpu_cache;
+
+typedef struct rp_gpu_table { /* angles of rope */
+	const float *freqs;
+	uint32_t rotary_dim;
+	rp_vk_buf *buf;
+} rp_gpu_table;
+
+typedef struct rp_gpu_recording {
+	rp_vk_cmd *cmd;
+	uint32_t rows, segs; /* post: wanted rows; 1 when they are gathered, 0 when they are all rows */
+	uint64_t used;       /* 0: holds nothing */
+} rp_gpu_recording;
+
+enum { RP_GPU_RECORDINGS = 8 };
+
+typedef struct rp_gpu {
+	rp_vk *vk;
+	const rp_engine *engine;
+	const rp_vk_info *device;
+	bool subgroups; /* use the variants that need them */
+	rp_gpu_weights weights;
+	rp_vk_buf **slots;   /* [n_slots] activations of `chunk` rows; the logits slot has out_rows */
+	rp_vk_buf *gathered; /* [out_rows, hidden] wanted rows of the residual stream */
+	rp_vk_buf *batch, *input, *output; /* rows, segments and wanted rows; rows of an earlier stage; what the host reads */
+	uint64_t segs_at, index_at;        /* in batch; rows are at 0 */
+	uint32_t out_rows;                 /* most wanted rows at once */
+	rp_gpu_table *tables;
+	size_t n_tables;
+	rp_gpu_cache *caches; /* of the layers of the range */
+	uint32_t n_slots_seq, used_slots; /* sequences the caches have room for, and hold */
+	bool *slot_taken;
+	rp_gpu_recording body[RP_GPU_RECORDINGS], post[RP_GPU_RECORDINGS];
+	uint64_t clock, ticket; /* ticket: of the last submission */
+	rp_vk_cmd *one;         /* for single operations when somebody taps */
+} rp_gpu;
+
+/* ---- recording (gpu_record.c) ---- */
+typedef struct rp_gpu_shape { /* of what is recorded */
+	uint32_t rows, segs;
+	rp_vk_buf *x; /* what RP_SLOT_X is: its slot, or the gathered rows */
+} rp_gpu_shape;
+
+rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+/* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
+rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);
+rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */
+rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
+
+/* ---- sequences (gpu_cache.c) ---- */
+rp_code rp_gpu_caches_init(rp_gpu *g, rp_error *err);
+void rp_gpu_caches_free(rp_gpu *g);
+uint64_t rp_gpu_seq_bytes(const rp_gpu *g);
+rp_code rp_gpu_slot_take(rp_gpu *g, uint32_t *slot, rp_error *err);
+void rp_gpu_slot_give(rp_gpu *g, uint32_t slot);
+
+#endif

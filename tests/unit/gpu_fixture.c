@@ -1,0 +1,61 @@
+#include "vk/private.h"
+
+#include "gpu_fixture.h"
+#include "vk_hold.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool have_validation, have_subgroups;
+
+rp_engine_opts gpu_opts(void)
+{
+	return (rp_engine_opts){.device = "gpu", .validate = have_validation};
+}
+
+void gpu_need_variant(const char *variant)
+{
+	if (strcmp(variant, "subgroup") == 0 && !have_subgroups) {
+		print_message("SKIP: this device has no subgroup operations\n");
+		skip();
+	}
+}
+
+void gpu_no_leftovers(void)
+{
+	assert_int_equal(rp_vk_closing_messages, 0);
+}
+
+int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
+{
+	rp_error err;
+	rp_vk *vk = NULL;
+	rp_code code = rp_vk_open(&(rp_vk_opts){.validate = true}, &vk, &err);
+
+	size_t n_kernels = 0;
+
+	rp_kernels(&n_kernels);
+	if (n_kernels == 0) {
+		print_message("SKIP: this build has no kernels\n");
+		rp_vk_close(vk);
+		return 0;
+	}
+	have_validation = code == RP_OK;
+	if (code == RP_UNSUPPORTED) {
+		print_message("SKIP: validation in the tests below: %s\n", err.msg);
+		code = rp_vk_open(NULL, &vk, &err);
+	}
+	if (code != RP_OK) {
+		print_message("SKIP: %s\n", err.msg);
+		return 0;
+	}
+	uint32_t need = RP_VK_SUBGROUPS | RP_VK_SUBGROUP_SIZE;
+	have_subgroups = (rp_vk_describe(vk)->features & need) == need;
+	vk_hold_drivers();
+	rp_vk_close(vk);
+	return _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+}
