@@ -52,6 +52,15 @@ static const cJSON *field(const cJSON *v, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(v, name);
 }
 
+/* A whole number from 0 to 2^32 - 1. */
+static bool whole(const cJSON *v, uint64_t *out)
+{
+	if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > UINT32_MAX || v->valuedouble != (double)(uint64_t)v->valuedouble)
+		return false;
+	*out = (uint64_t)v->valuedouble;
+	return true;
+}
+
 /* A true or false; missing when it is absent. */
 static rp_code flag(const place *p, const cJSON *v, const char *name, bool missing, bool *out)
 {
@@ -319,7 +328,7 @@ static rp_code added_one(const place *p, const cJSON *v)
 	rp_code code = only_fields(p, v, "id|content|single_word|lstrip|rstrip|normalized|special");
 	if (code == RP_OK && !cJSON_IsString(content))
 		code = wrong(p, "token", "content", "a string");
-	if (code == RP_OK && (!rp_json_u64(field(v, "id"), &id) || id >= MAX_VOCAB))
+	if (code == RP_OK && (!whole(field(v, "id"), &id) || id >= MAX_VOCAB))
 		code = rp_fail(p->err, RP_FORMAT, "%s: added token \"%s\": its id must be a whole number below %d", p->file, content->valuestring, MAX_VOCAB);
 	if (code == RP_OK)
 		code = flag(p, v, "single_word", false, &a.single_word);
@@ -358,7 +367,7 @@ static rp_code template_ids(const place *p, const cJSON *v, const char *token)
 		return wrong(p, "TemplateProcessing", "special_tokens", "an object with the ids of every token of the template");
 	for (const cJSON *e = ids->child; e != NULL; e = e->next) {
 		uint64_t id;
-		if (!rp_json_u64(e, &id) || id >= p->t->vocab.n)
+		if (!whole(e, &id) || id >= p->t->vocab.n)
 			return wrong(p, "TemplateProcessing", "special_tokens", "ids of the vocabulary");
 		if (p->t->n_prefix == MAX_PREFIX)
 			return rp_fail(p->err, RP_UNSUPPORTED, "%s: post_processor: more than %d ids before a text", p->file, MAX_PREFIX);
@@ -420,8 +429,8 @@ static rp_code decode_strip(place *p, const cJSON *v, const decoder_load *d)
 	rp_code code = only_fields(p, v, "type|content|start|stop");
 	if (code != RP_OK)
 		return code;
-	if (!d->fused || !cJSON_IsString(content) || strcmp(content->valuestring, " ") != 0 || !rp_json_u64(field(v, "start"), &start) ||
-		!rp_json_u64(field(v, "stop"), &stop) || start > 1 || stop != 0)
+	if (!d->fused || !cJSON_IsString(content) || strcmp(content->valuestring, " ") != 0 || !whole(field(v, "start"), &start) ||
+		!whole(field(v, "stop"), &stop) || start > 1 || stop != 0)
 		return rp_fail(p->err, RP_UNSUPPORTED, "%s: decoder: a Strip other than of one first space, behind Fuse", p->file);
 	p->t->strip_first_space = start == 1;
 	return RP_OK;
