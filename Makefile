@@ -4,7 +4,8 @@
 #   make check-unit   unit tests        make check    all tests (scripts/check also installs what they need)
 #   make bench        timings           make spirv    kernels: WGSL to SPIR-V (checked in, so users need not)
 #   make fuzz         fuzz targets (clang)
-#   make install      DESTDIR and PREFIX are honoured
+#   make install      DESTDIR and PREFIX are honoured; make uninstall takes it back
+#   make man          refresh the generated sections of the manual pages
 #   make SAN=address,undefined ...      a sanitizer build in a folder of its own
 #   V=1 shows commands
 MAKEFLAGS += --no-builtin-rules --no-print-directory
@@ -113,7 +114,7 @@ $(FB)/fuzz_%: $(FB)/tests/fuzz/fuzz_%.o $(FB)/libreploid.a
 fuzz: $(FUZZ_BINS)
 
 # ---- clean, install ----
-.PHONY: clean install bench
+.PHONY: clean install uninstall bench
 clean:
 	$(Q)rm -rf build bin
 bench: all
@@ -121,6 +122,13 @@ bench: all
 
 install: all
 	$(Q)scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(PROGRAM_BINS)
+uninstall: all
+	$(Q)scripts/install-files --remove "$(DESTDIR)" "$(PREFIX)" $(PROGRAM_BINS)
+
+# ---- manual pages: the sections that come from the option tables ----
+.PHONY: man
+man: all
+	$(Q)BIN=$(BIN) scripts/man
 
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -120,6 +120,14 @@ char *rp_strndup(const char *s, size_t n);
 char *rp_asprintf(const char *fmt, ...) RP_PRINTF(1, 2);
 rp_code rp_no_memory(rp_error *err, uint64_t bytes, const char *what_for); /* the one message for it */
 
+/* What a static analyser cannot see from here: these never give RP_OK. */
+#if defined(__clang_analyzer__) && !defined(RP_BASE_IMPLEMENTATION)
+#define rp_fail(err, code, ...) (rp_fail(err, code, __VA_ARGS__), (code))
+#define rp_fail_errno(err, code, ...) (rp_fail_errno(err, code, __VA_ARGS__), (code))
+#define rp_error_prefix(err, code, ...) (rp_error_prefix(err, code, __VA_ARGS__), (code))
+#define rp_no_memory(err, bytes, what_for) (rp_no_memory(err, bytes, what_for), RP_NO_MEMORY)
+#endif
+
 /* ---- bounded buffer: grows up to max bytes, never past; data is kept NUL-terminated (the NUL is not counted) ---- */
 typedef struct rp_buf {
 	char *data; /* NULL while empty and never written */

@@ -1,3 +1,4 @@
+#define RP_BASE_IMPLEMENTATION
 #include "base.h"
 
 #include <stdarg.h>

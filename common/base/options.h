@@ -67,7 +67,14 @@ typedef struct rp_program {
 } rp_program;
 
 typedef enum rp_source { RP_FROM_DEFAULT, RP_FROM_CONFIG, RP_FROM_ENV, RP_FROM_FLAG } rp_source;
-typedef enum rp_action { RP_ACTION_RUN, RP_ACTION_HELP, RP_ACTION_VERSION, RP_ACTION_MAN, RP_ACTION_COMPLETION, RP_ACTION_CODES } rp_action;
+typedef enum rp_action {
+	RP_ACTION_RUN,
+	RP_ACTION_HELP,
+	RP_ACTION_VERSION,
+	RP_ACTION_MAN,
+	RP_ACTION_COMPLETION,
+	RP_ACTION_CODES,
+} rp_action;
 typedef enum rp_shell { RP_SHELL_BASH, RP_SHELL_ZSH, RP_SHELL_FISH } rp_shell;
 
 enum { RP_MAX_OPTS = 96 };
@@ -80,8 +87,8 @@ typedef struct rp_parsed {
 	rp_arena arena;              /* owns strings that do not lie in argv */
 } rp_parsed;
 
-/* Fill the structure at out, which comes zeroed (values of all options), and *parsed. argv strings must outlive both. RP_USAGE names the option, the
- * environment variable or the line of the file. rp_parsed_free also after a failure. */
+/* Fill the structure at out, which comes zeroed (values of all options), and *parsed. argv strings must outlive both. RP_USAGE
+ * names the option, the environment variable or the line of the file. rp_parsed_free also after a failure. */
 rp_code rp_options_parse(const rp_program *p, int argc, char *const *argv, void *out, rp_parsed *parsed, rp_error *err);
 void rp_parsed_free(rp_parsed *parsed);
 /* Where the value of an option of the table came from. */

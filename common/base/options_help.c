@@ -82,9 +82,14 @@ void rp_help_text(const rp_program *p, unsigned width, rp_buf *out)
 	if (width > MAX_WIDTH)
 		width = MAX_WIDTH;
 	width--; /* a full last column makes some terminals break twice */
-	rp_buf_addf(out, "%s: %s\n\n", p->name, p->summary);
-	for (size_t i = 0; p->synopsis[i] != NULL; i++)
-		rp_buf_addf(out, "%s %s %s\n", i == 0 ? "usage:" : "      ", p->name, p->synopsis[i]);
+	rp_buf_addf(out, "%s: ", p->name);
+	wrap(out, p->summary, (unsigned)strlen(p->name) + 2, 0, width);
+	rp_buf_addc(out, '\n');
+	unsigned indent = (unsigned)strlen(p->name) + 8;
+	for (size_t i = 0; p->synopsis[i] != NULL; i++) {
+		rp_buf_addf(out, "%s %s ", i == 0 ? "usage:" : "      ", p->name);
+		wrap(out, p->synopsis[i], indent, indent, width);
+	}
 	const char *group = "";
 	for (size_t i = 0; i < rp_opt_count(p); i++) {
 		const rp_opt *o = rp_opt_at(p, i);

@@ -31,7 +31,7 @@ typedef struct rp_opt_parse {
 /* Give option i a value. from: the source, which replaces what lower ones gave; where: how a message begins ("--temp"). */
 rp_code rp_opt_set(rp_opt_parse *s, size_t i, const char *value, rp_source from, const char *where, rp_error *err);
 /* on, off, true, false, yes, no, 1, 0 */
-bool rp_opt_bool(const char *value, bool *out);
+bool rp_opt_switch(const char *value, bool *out);
 rp_code rp_opt_environment(rp_opt_parse *s, rp_error *err);
 rp_code rp_opt_config_file(rp_opt_parse *s, rp_error *err);
 rp_code rp_opt_defaults(rp_opt_parse *s, rp_error *err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rp_opt_bool(const char *value, bool *out)
+bool rp_opt_switch(const char *value, bool *out)
 {
 	static const char *const words[] = {"off", "on", "false", "true", "no", "yes", "0", "1"};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -126,7 +126,7 @@ rp_code rp_opt_set(rp_opt_parse *s, size_t i, const char *value, rp_source from,
 	bool on = false;
 	switch (o->kind) {
 	case RP_OPT_FLAG:
-		if (rp_opt_bool(value, &on))
+		if (rp_opt_switch(value, &on))
 			memcpy(to, &on, sizeof on);
 		else {
 			char shown[80];

@@ -35,7 +35,8 @@ void rp_progress_line(const char *what, uint64_t done, uint64_t total, uint64_t 
 	if (rate >= 1 && total > done) {
 		double left = (double)(total - done) / rate;
 		uint64_t s = left < 360000 ? (uint64_t)left : 360000;
-		n += snprintf(facts + n, sizeof facts - (size_t)n, "  %llu:%02llu left", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+		n += snprintf(facts + n, sizeof facts - (size_t)n, "  %llu:%02llu left", (unsigned long long)(s / 60),
+			(unsigned long long)(s % 60));
 	}
 	size_t room = width > 1 ? width - 1 : 0, head = strlen(what), tail = (size_t)n;
 	if (tail > room)

@@ -1,0 +1,86 @@
+#include "run.h"
+
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+rp_code run_open_model(run_state *r, rp_error *err)
+{
+	char *path;
+	rp_code code = rp_model_locate(r->o.model, &path, err);
+	if (code != RP_OK)
+		return code;
+	code = rp_model_open(path, &r->model, err);
+	free(path);
+	if (code == RP_OK)
+		code = rp_graph_build(r->model, &r->graph, err);
+	if (code != RP_OK)
+		return code;
+	code = rp_tokenizer_of_model(r->model, &r->tokenizer, err);
+	return code == RP_NOT_FOUND ? RP_OK : code; /* who needs it says so */
+}
+
+static void on_progress(void *user, uint64_t done, uint64_t total)
+{
+	rp_progress_update(user, done, total);
+}
+
+static const char *model_name(const run_state *r)
+{
+	const char *path = rp_model_path(r->model), *slash = strrchr(path, '/');
+	return strcmp(r->o.model, "embedded") == 0 ? "the embedded model" : slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+rp_code run_open_engine(run_state *r, rp_error *err)
+{
+	char *cache = NULL, *what = rp_asprintf("loading %s", model_name(r));
+	if (r->o.cache_dir == NULL)
+		rp_cache_dir(&cache, NULL); /* without HOME there is none, and that is no failure */
+	else if (*r->o.cache_dir != '\0')
+		cache = rp_strdup(r->o.cache_dir);
+	rp_engine_opts opts = {
+		.device = r->o.device,
+		.ctx = (uint32_t)r->o.ctx,
+		.threads = (uint32_t)r->o.threads,
+		.cancel = run_cancel(),
+		.progress = on_progress,
+		.progress_user = &r->progress,
+		.cache_dir = cache,
+		.validate = r->o.validate,
+		.variant = run_variant(&r->o),
+	};
+	if (what != NULL)
+		rp_progress_begin(&r->progress, what);
+	rp_code code = rp_engine_open(r->graph, &opts, &r->engine, err);
+	rp_progress_end(&r->progress);
+	free(what);
+	free(cache);
+	if (code == RP_OK)
+		code = rp_seq_new(r->engine, &r->seq, err);
+	if (code != RP_OK)
+		return code;
+	r->load_ns = rp_now_ns() - r->start_ns;
+	if (r->o.device == NULL && !r->o.quiet && strcmp(rp_engine_describe(r->engine)->backend, "cpu") == 0)
+		run_say("no Vulkan device is usable, so the CPU computes, exactly but slowly (reploid-run --list-devices)");
+	return RP_OK;
+}
+
+void run_close(run_state *r)
+{
+	if (r->seq != NULL)
+		rp_seq_free(r->seq);
+	if (r->engine != NULL)
+		rp_engine_close(r->engine);
+	if (r->tokenizer != NULL)
+		rp_tokenizer_free(r->tokenizer);
+	if (r->graph != NULL)
+		rp_graph_free(r->graph);
+	if (r->model != NULL)
+		rp_model_close(r->model);
+	rp_chat_format_free(&r->chat);
+	rp_buf_free(&r->prompt_text);
+	free(r->ids.v);
+	rp_parsed_free(&r->parsed);
+}

@@ -1,0 +1,290 @@
+/* What is written: the answer on stdout, talk on stderr. */
+#include "run.h"
+
+#include "base/term.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const finish_words[] = {
+	[RP_FINISH_STOP] = "stop", [RP_FINISH_LENGTH] = "length", [RP_FINISH_CANCELLED] = "cancelled"};
+static char last_byte = '\n'; /* of what was written to stdout */
+
+rp_code run_write(const char *text, size_t n, rp_error *err)
+{
+	if (n == 0)
+		return RP_OK;
+	rp_code code = rp_write_fd(STDOUT_FILENO, text, n, "standard output", err);
+	if (code == RP_OK)
+		last_byte = text[n - 1];
+	return code;
+}
+
+rp_code run_write_json(const rp_buf *line, const rp_jsonw *w, rp_error *err)
+{
+	if (!rp_jsonw_ok(w))
+		return line->failed ? rp_no_memory(err, line->len, "a line of JSON") :
+			rp_fail(err, RP_INTERNAL, "a JSON object was left unfinished");
+	return run_write(line->data, line->len, err);
+}
+
+/* Text of a model or a file for a terminal: control bytes other than newline and tab could command it, so they become U+FFFD. */
+static rp_code write_text(const char *text, size_t n, rp_error *err)
+{
+	if (!isatty(STDOUT_FILENO))
+		return run_write(text, n, err);
+	rp_buf safe;
+	rp_buf_init(&safe, 0);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool c1 = c == 0xc2 && i + 1 < n && (unsigned char)text[i + 1] < 0xa0; /* U+0080 to U+009F */
+		if (c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+			rp_buf_adds(&safe, "\xef\xbf\xbd");
+		else
+			rp_buf_addc(&safe, text[i]);
+		i += c1;
+	}
+	rp_code code = safe.failed ? rp_no_memory(err, n, "output") : run_write(safe.data, safe.len, err);
+	rp_buf_free(&safe);
+	return code;
+}
+
+/* A prompt of the shell should not follow the answer on its line; files and pipes get the text alone. */
+static rp_code end_line(rp_error *err)
+{
+	return isatty(STDOUT_FILENO) && last_byte != '\n' ? run_write("\n", 1, err) : RP_OK;
+}
+
+/* ---- one object a line ---- */
+static void begin(rp_jsonw *w, rp_buf *line, const char *type)
+{
+	rp_buf_init(line, 0);
+	rp_jsonw_init(w, line);
+	rp_jsonw_object(w);
+	rp_jsonw_key(w, "type");
+	rp_jsonw_str(w, type);
+}
+
+static rp_code finish(rp_jsonw *w, rp_buf *line, rp_error *err)
+{
+	rp_jsonw_end(w);
+	rp_jsonw_line(w);
+	rp_code code = run_write_json(line, w, err);
+	rp_buf_free(line);
+	return code;
+}
+
+static void str(rp_jsonw *w, const char *key, const char *value)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_str(w, value);
+}
+
+static void u64(rp_jsonw *w, const char *key, uint64_t value)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_u64(w, value);
+}
+
+static void f64(rp_jsonw *w, const char *key, double value)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_f64(w, value);
+}
+
+rp_code run_write_prompt(const run_state *r, rp_error *err)
+{
+	if (!r->o.json) {
+		rp_code code = write_text(r->prompt_text.data, r->prompt_text.len, err);
+		return code == RP_OK ? end_line(err) : code;
+	}
+	rp_jsonw w;
+	rp_buf line;
+	begin(&w, &line, "prompt");
+	str(&w, "schema", RUN_SCHEMA);
+	str(&w, "template", rp_template_name(r->chat.type));
+	rp_jsonw_key(&w, "text");
+	if (r->o.prompt_ids == NULL)
+		rp_jsonw_strn(&w, r->prompt_text.data, r->prompt_text.len);
+	else
+		rp_jsonw_null(&w);
+	rp_jsonw_key(&w, "ids");
+	rp_jsonw_array(&w);
+	for (size_t i = 0; i < r->ids.n; i++)
+		rp_jsonw_u64(&w, r->ids.v[i]);
+	rp_jsonw_end(&w);
+	return finish(&w, &line, err);
+}
+
+static void logprobs(rp_jsonw *w, const run_state *r, const rp_token_event *event)
+{
+	rp_jsonw_key(w, "logprob");
+	rp_jsonw_f32(w, event->logprob);
+	rp_jsonw_key(w, "logprobs");
+	rp_jsonw_array(w);
+	for (size_t i = 0; i < event->n_top; i++) {
+		rp_jsonw_object(w);
+		u64(w, "id", event->top[i].id);
+		if (r->tokenizer != NULL) {
+			rp_str bytes = rp_token_bytes(r->tokenizer, event->top[i].id);
+			rp_jsonw_key(w, "text");
+			rp_jsonw_strn(w, bytes.s, bytes.n);
+		}
+		rp_jsonw_key(w, "logprob");
+		rp_jsonw_f32(w, event->top[i].logprob);
+		rp_jsonw_end(w);
+	}
+	rp_jsonw_end(w);
+}
+
+static rp_code write_token_json(const run_state *r, const rp_token_event *event, rp_error *err)
+{
+	rp_jsonw w;
+	rp_buf line;
+	bool token = event->id != UINT32_MAX; /* else text that was held back */
+	begin(&w, &line, "token");
+	rp_jsonw_key(&w, "id");
+	if (token)
+		rp_jsonw_u64(&w, event->id);
+	else
+		rp_jsonw_null(&w);
+	rp_jsonw_key(&w, "text");
+	if (event->text != NULL)
+		rp_jsonw_strn(&w, event->text, event->text_len);
+	else
+		rp_jsonw_null(&w);
+	if (token && r->o.logprobs > 0)
+		logprobs(&w, r, event);
+	return finish(&w, &line, err);
+}
+
+rp_code run_write_token(run_state *r, const rp_token_event *event, rp_error *err)
+{
+	char id[24];
+	if (r->o.json)
+		return write_token_json(r, event, err);
+	if (event->text != NULL)
+		return write_text(event->text, event->text_len, err);
+	/* No tokenizer: ids, in the form --prompt-ids takes. */
+	int n = snprintf(id, sizeof id, "%s%u", r->tokens_out++ > 0 ? "," : "", event->id);
+	return run_write(id, (size_t)n, err);
+}
+
+static double per_second(uint64_t n, uint64_t ns)
+{
+	return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
+}
+
+static uint64_t later_tokens(const run_state *r)
+{
+	return r->result.tokens > 0 ? r->result.tokens - 1 : 0; /* decode_ns leaves out the first */
+}
+
+static void model_object(rp_jsonw *w, const run_state *r)
+{
+	static const char *const formats[] = {[RP_FORMAT_GGUF] = "gguf", [RP_FORMAT_RDRR] = "rdrr", [RP_FORMAT_SAFETENSORS] = "safetensors"};
+	rp_jsonw_key(w, "model");
+	rp_jsonw_object(w);
+	str(w, "path", rp_model_path(r->model));
+	str(w, "identity", rp_model_identity(r->model));
+	str(w, "format", formats[rp_model_format(r->model)]);
+	str(w, "family", r->graph->config.family);
+	u64(w, "bytes", rp_model_bytes(r->model));
+	rp_jsonw_key(w, "tokenizer");
+	rp_jsonw_str(w, r->tokenizer != NULL ? rp_tokenizer_digest(r->tokenizer) : NULL);
+	rp_jsonw_end(w);
+}
+
+static void timings_object(rp_jsonw *w, const run_state *r)
+{
+	rp_jsonw_key(w, "timings");
+	rp_jsonw_object(w);
+	f64(w, "load_ms", (double)r->load_ns / 1e6);
+	f64(w, "prompt_ms", (double)r->result.prompt_ns / 1e6);
+	f64(w, "generation_ms", (double)r->result.decode_ns / 1e6);
+	rp_jsonw_key(w, "first_token_ms");
+	if (r->first_token_ns > 0)
+		rp_jsonw_f64(w, (double)r->first_token_ns / 1e6);
+	else
+		rp_jsonw_null(w);
+	f64(w, "prompt_per_second", per_second(r->result.prompt_tokens, r->result.prompt_ns));
+	f64(w, "generation_per_second", per_second(later_tokens(r), r->result.decode_ns));
+	rp_jsonw_end(w);
+}
+
+rp_code run_write_done(run_state *r, rp_error *err)
+{
+	if (!r->o.json)
+		return end_line(err);
+	const rp_engine_info *engine = rp_engine_describe(r->engine);
+	rp_jsonw w;
+	rp_buf line;
+	begin(&w, &line, "done");
+	str(&w, "schema", RUN_SCHEMA);
+	str(&w, "reason", finish_words[r->result.finish]);
+	u64(&w, "prompt_tokens", r->result.prompt_tokens);
+	u64(&w, "tokens", r->result.tokens);
+	timings_object(&w, r);
+	model_object(&w, r);
+	rp_jsonw_key(&w, "device");
+	rp_jsonw_object(&w);
+	str(&w, "backend", engine->backend);
+	str(&w, "name", engine->device);
+	rp_jsonw_end(&w);
+	u64(&w, "ctx", engine->ctx);
+	str(&w, "template", rp_template_name(r->chat.type));
+	f64(&w, "temperature", r->o.temp);
+	u64(&w, "seed", r->o.seed);
+	return finish(&w, &line, err);
+}
+
+void run_write_error_json(const rp_error *error)
+{
+	rp_jsonw w;
+	rp_buf line;
+	begin(&w, &line, "error");
+	str(&w, "schema", RUN_SCHEMA);
+	str(&w, "code", rp_code_word(error->code));
+	u64(&w, "exit", (uint64_t)error->code);
+	str(&w, "message", error->msg);
+	finish(&w, &line, NULL);
+}
+
+/* ---- stderr ---- */
+static void say(const char *label, const char *text)
+{
+	rp_buf line;
+	rp_buf_init(&line, 4000);
+	rp_buf_addf(&line, "reploid-run: %s%s\n", label, text);
+	if (!line.failed)
+		rp_write_fd(STDERR_FILENO, line.data, line.len, "stderr", NULL);
+	rp_buf_free(&line);
+}
+
+void run_say(const char *fmt, ...)
+{
+	char text[2000];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	say("", text);
+}
+
+void run_say_error(const rp_error *error)
+{
+	end_line(NULL);
+	say(rp_term_colour(STDERR_FILENO) ? "\033[1;31merror:\033[0m " : "error: ", error->msg);
+}
+
+void run_write_stats(const run_state *r)
+{
+	const rp_engine_info *engine = rp_engine_describe(r->engine);
+	char weights[32];
+	run_say("%s: %s of weights, ready after %.2f s", engine->device, rp_size_text(weights, sizeof weights, engine->weight_bytes),
+		(double)r->load_ns / 1e9);
+	run_say("prompt: %u tokens, %.1f tokens/s; generation: %u tokens, %.1f tokens/s; first token after %.2f s", r->result.prompt_tokens,
+		per_second(r->result.prompt_tokens, r->result.prompt_ns), r->result.tokens, per_second(later_tokens(r), r->result.decode_ns),
+		(double)r->first_token_ns / 1e9);
+}

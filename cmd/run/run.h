@@ -1,0 +1,87 @@
+/* reploid-run: what its files share. main.c drives: options (table.c), the prompt (prompt.c), the model and its engine (load.c),
+ * generation (generate.c), what is written (output.c), signals (signals.c), devices (devices.c). */
+#ifndef RUN_H
+#define RUN_H
+
+#include "base/jsonw.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "infer/infer.h"
+
+#define RUN_SCHEMA "reploid-run/1"
+
+typedef struct run_opts {
+	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir;
+	int template_type, think, variant; /* as chosen; -1: not given */
+	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate;
+	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
+	double temp, top_p, min_p, repeat_penalty;
+	rp_strings stop;
+} run_opts;
+
+extern const rp_program run_program;
+/* The template, thinking mode and kernel variant an option's number means. */
+rp_template run_template(const run_opts *o);
+rp_thinking run_thinking(const run_opts *o);
+const char *run_variant(const run_opts *o);
+
+/* One run, from options to answer. */
+typedef struct run_state {
+	run_opts o;
+	rp_parsed parsed;
+	uint64_t start_ns; /* of the program */
+	bool stdin_wanted; /* "-" was given */
+	rp_progress progress;
+	rp_model *model;
+	rp_graph *graph;
+	rp_tokenizer *tokenizer; /* NULL: the model has none */
+	rp_chat_format chat;     /* type NONE: raw text */
+	rp_buf prompt_text;      /* as rendered, template included; empty with --prompt-ids */
+	rp_ids ids;
+	rp_engine *engine;
+	rp_seq *seq;
+	uint64_t load_ns, first_token_ns; /* program start to: engine ready; first token written. 0: not reached */
+	rp_generate_result result;
+	uint64_t tokens_out; /* token objects or texts written */
+} run_state;
+
+/* ---- signals.c ---- */
+/* SIGINT and SIGTERM raise a flag (a second one ends the program at once); SIGPIPE becomes an error of write. Closed standard
+ * descriptors are opened on /dev/null, so that no file ever takes their number; a closed stdout is RP_WRITE. */
+rp_code run_signals(rp_error *err);
+const atomic_bool *run_cancel(void);
+/* Wait until fd has bytes or its end; false: a signal came first. */
+bool run_wait_readable(int fd);
+
+/* ---- prompt.c ---- */
+/* The person's text: -p, -f, standard input, one after the other. */
+rp_code run_read_prompt(run_state *r, rp_buf *text, rp_error *err);
+/* --prompt-ids to ids. */
+rp_code run_parse_ids(const char *text, uint32_t vocab, rp_ids *out, rp_error *err);
+/* Fill r->chat, r->prompt_text and r->ids. */
+rp_code run_make_prompt(run_state *r, const rp_buf *text, rp_error *err);
+
+/* ---- load.c ---- */
+rp_code run_open_model(run_state *r, rp_error *err);  /* model, graph, tokenizer */
+rp_code run_open_engine(run_state *r, rp_error *err); /* engine and sequence */
+void run_close(run_state *r);
+
+/* ---- generate.c ---- */
+rp_code run_generate(run_state *r, rp_error *err);
+
+/* ---- output.c: stdout is data ---- */
+rp_code run_write(const char *text, size_t n, rp_error *err);
+rp_code run_write_json(const rp_buf *line, const rp_jsonw *w, rp_error *err); /* a finished object and its newline */
+rp_code run_write_prompt(const run_state *r, rp_error *err);                 /* --show-prompt */
+rp_code run_write_token(run_state *r, const rp_token_event *event, rp_error *err);
+rp_code run_write_done(run_state *r, rp_error *err); /* the end of the answer: a newline, or the done object */
+void run_write_error_json(const rp_error *error);
+void run_write_stats(const run_state *r); /* on stderr */
+/* One line of talk on stderr: "reploid-run: ...". */
+void run_say(const char *fmt, ...) RP_PRINTF(1, 2);
+void run_say_error(const rp_error *error);
+
+/* ---- devices.c ---- */
+rp_code run_list_devices(const run_opts *o, rp_error *err);
+
+#endif
