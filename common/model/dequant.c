@@ -127,8 +127,14 @@ static void dense(rp_dtype t, const uint8_t *src, uint64_t n, float *dst)
 typedef void block_decoder(const uint8_t *block, float *out);
 
 static block_decoder *const decoders[RP_DTYPE_COUNT] = {
-	[RP_Q4_0] = q4_0, [RP_Q4_1] = q4_1, [RP_Q5_0] = q5_0, [RP_Q5_1] = q5_1,
-	[RP_Q8_0] = q8_0, [RP_Q4_K] = q4_k, [RP_Q5_K] = q5_k, [RP_Q6_K] = q6_k,
+	[RP_Q4_0] = q4_0,
+	[RP_Q4_1] = q4_1,
+	[RP_Q5_0] = q5_0,
+	[RP_Q5_1] = q5_1,
+	[RP_Q8_0] = q8_0,
+	[RP_Q4_K] = q4_k,
+	[RP_Q5_K] = q5_k,
+	[RP_Q6_K] = q6_k,
 };
 
 void rp_dequant(rp_dtype t, const void *src, uint64_t n, float *dst)

@@ -14,7 +14,7 @@ enum {
 	MAX_KEYS = 1 << 20,
 	MAX_ALIGNMENT = 1 << 21,
 	DEFAULT_ALIGNMENT = 32,
-	MIN_KEY_BYTES = 8 + 1 + 4 + 1,     /* name length, name, type, value */
+	MIN_KEY_BYTES = 8 + 1 + 4 + 1,    /* name length, name, type, value */
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8 /* name length, name, dims, type, offset */
 };
 
@@ -22,15 +22,19 @@ typedef struct cursor {
 	rp_model *m;
 	const uint8_t *p;
 	uint64_t pos, have, size; /* have: bytes in memory; size: of the file */
-	uint64_t wanted;          /* bytes needed in memory when the parse ran out of them */
+	uint64_t wanted;    /* not 0: the parse ran out of bytes in memory, it needs this many; no error was set */
 	rp_error *err;
 } cursor;
 
-/* Not an error of the file: read more and start again. */
-enum { NEED_MORE = -1 };
+/* Not an error of the file: read more and start again. The code only has to be one that is not RP_OK. */
+static rp_code need(cursor *c, uint64_t bytes)
+{
+	c->wanted = bytes;
+	return RP_FAIL;
+}
 
-/* The next n bytes, or NULL with c->wanted or an error set; *rc tells which. what is for the message. */
-static const uint8_t *take(cursor *c, uint64_t n, const char *what, int *rc)
+/* The next n bytes, or NULL and why in *rc. what is for the message. */
+static const uint8_t *take(cursor *c, uint64_t n, const char *what, rp_code *rc)
 {
 	if (n > c->size - c->pos) {
 		*rc = rp_fail(c->err, RP_FORMAT, "%s: truncated: %s at byte %llu needs %llu bytes, %llu are left", c->m->path, what,
@@ -43,8 +47,7 @@ static const uint8_t *take(cursor *c, uint64_t n, const char *what, int *rc)
 		return NULL;
 	}
 	if (n > c->have - c->pos) {
-		c->wanted = c->pos + n;
-		*rc = NEED_MORE;
+		*rc = need(c, c->pos + n);
 		return NULL;
 	}
 	const uint8_t *at = c->p + c->pos;
@@ -52,28 +55,28 @@ static const uint8_t *take(cursor *c, uint64_t n, const char *what, int *rc)
 	return at;
 }
 
-static int take_u32(cursor *c, const char *what, uint32_t *out)
+static rp_code take_u32(cursor *c, const char *what, uint32_t *out)
 {
-	int rc = RP_OK;
+	rp_code rc = RP_OK;
 	const uint8_t *p = take(c, 4, what, &rc);
 	if (p != NULL)
 		*out = rp_le32(p);
 	return rc;
 }
 
-static int take_u64(cursor *c, const char *what, uint64_t *out)
+static rp_code take_u64(cursor *c, const char *what, uint64_t *out)
 {
-	int rc = RP_OK;
+	rp_code rc = RP_OK;
 	const uint8_t *p = take(c, 8, what, &rc);
 	if (p != NULL)
 		*out = rp_le64(p);
 	return rc;
 }
 
-static int take_str(cursor *c, const char *what, rp_str *out)
+static rp_code take_str(cursor *c, const char *what, rp_str *out)
 {
-	uint64_t n;
-	int rc = take_u64(c, what, &n);
+	uint64_t n = 0;
+	rp_code rc = take_u64(c, what, &n);
 	if (rc != RP_OK)
 		return rc;
 	const uint8_t *p = take(c, n, what, &rc);
@@ -88,7 +91,7 @@ static uint32_t scalar_bytes(uint32_t type)
 	return type < sizeof bytes ? bytes[type] : 0;
 }
 
-static int check_bools(const cursor *c, const rp_kv *kv)
+static rp_code check_bools(const cursor *c, const rp_kv *kv)
 {
 	for (uint64_t i = 0; i < kv->n; i++)
 		if (kv->data[i] > 1)
@@ -97,33 +100,32 @@ static int check_bools(const cursor *c, const rp_kv *kv)
 	return RP_OK;
 }
 
-static int take_strings(cursor *c, rp_kv *kv)
+static rp_code take_strings(cursor *c, rp_kv *kv)
 {
 	if (kv->n > (c->size - c->pos) / 8)
-		return rp_fail(c->err, RP_FORMAT, "%s: key '%.*s': %llu strings cannot fit the %llu bytes left", c->m->path, (int)kv->key.n,
-			kv->key.s, (unsigned long long)kv->n, (unsigned long long)(c->size - c->pos));
-	if (kv->n > (c->have - c->pos) / 8) {
-		c->wanted = c->pos + kv->n * 8;
-		return c->wanted > MAX_HEADER ? (int)rp_fail(c->err, RP_FORMAT, "%s: key '%.*s': %llu strings are too many", c->m->path,
-							(int)kv->key.n, kv->key.s, (unsigned long long)kv->n)
-		                              : NEED_MORE;
-	}
+		return rp_fail(c->err, RP_FORMAT, "%s: key '%.*s': %llu strings cannot fit the %llu bytes left", c->m->path,
+			(int)kv->key.n, kv->key.s, (unsigned long long)kv->n, (unsigned long long)(c->size - c->pos));
+	if (kv->n > MAX_HEADER / 8)
+		return rp_fail(c->err, RP_FORMAT, "%s: key '%.*s': %llu strings are too many", c->m->path, (int)kv->key.n, kv->key.s,
+			(unsigned long long)kv->n);
+	if (kv->n > (c->have - c->pos) / 8)
+		return need(c, c->pos + kv->n * 8);
 	rp_str *s = rp_arena_array(&c->m->arena, (size_t)kv->n, sizeof *s);
 	if (s == NULL)
 		return rp_no_memory(c->err, kv->n * sizeof *s, "the strings of a key");
 	kv->strings = s;
 	for (uint64_t i = 0; i < kv->n; i++) {
-		int rc = take_str(c, "a string", &s[i]);
+		rp_code rc = take_str(c, "a string", &s[i]);
 		if (rc != RP_OK)
 			return rc;
 	}
 	return RP_OK;
 }
 
-static int take_value(cursor *c, rp_kv *kv)
+static rp_code take_value(cursor *c, rp_kv *kv)
 {
 	uint32_t type = (uint32_t)kv->type;
-	int rc;
+	rp_code rc;
 	kv->n = 1;
 	if (kv->type == RP_KV_ARRAY) {
 		if ((rc = take_u32(c, "an array's type", &type)) != RP_OK || (rc = take_u64(c, "an array's length", &kv->n)) != RP_OK)
@@ -146,10 +148,10 @@ static int take_value(cursor *c, rp_kv *kv)
 	return type == RP_KV_BOOL ? check_bools(c, kv) : RP_OK;
 }
 
-static int take_kv(cursor *c, rp_kv *kv)
+static rp_code take_kv(cursor *c, rp_kv *kv)
 {
-	uint32_t type;
-	int rc = take_str(c, "a key", &kv->key);
+	uint32_t type = 0;
+	rp_code rc = take_str(c, "a key", &kv->key);
 	if (rc != RP_OK)
 		return rc;
 	if (kv->key.n == 0 || kv->key.n > MAX_KEY || rp_utf8_valid(kv->key.s, kv->key.n) != kv->key.n)
@@ -177,7 +179,7 @@ static int compare_keyed(const void *a, const void *b)
 	return c != 0 ? c : x->key.n < y->key.n ? -1 : x->key.n > y->key.n;
 }
 
-static int index_keys(rp_model *m, rp_error *err)
+static rp_code index_keys(rp_model *m, rp_error *err)
 {
 	keyed *sorted = rp_alloc_array(m->n_kvs, sizeof *sorted);
 	m->kv_by_key = rp_arena_array(&m->arena, m->n_kvs, sizeof *m->kv_by_key);
@@ -189,7 +191,7 @@ static int index_keys(rp_model *m, rp_error *err)
 		sorted[i] = (keyed){ m->kvs[i].key, (uint32_t)i };
 	if (m->n_kvs > 0)
 		qsort(sorted, m->n_kvs, sizeof *sorted, compare_keyed);
-	int rc = RP_OK;
+	rp_code rc = RP_OK;
 	for (size_t i = 0; i < m->n_kvs && rc == RP_OK; i++) {
 		m->kv_by_key[i] = sorted[i].index;
 		if (i > 0 && compare_keyed(&sorted[i - 1], &sorted[i]) == 0)
@@ -199,7 +201,7 @@ static int index_keys(rp_model *m, rp_error *err)
 	return rc;
 }
 
-static int take_keys(cursor *c, uint64_t n)
+static rp_code take_keys(cursor *c, uint64_t n)
 {
 	rp_model *m = c->m;
 	if (n > MAX_KEYS || n > (c->size - c->pos) / MIN_KEY_BYTES)
@@ -210,7 +212,7 @@ static int take_keys(cursor *c, uint64_t n)
 		return rp_no_memory(c->err, n * sizeof *m->kvs, "the keys");
 	m->n_kvs = (size_t)n;
 	for (size_t i = 0; i < n; i++) {
-		int rc = take_kv(c, &m->kvs[i]);
+		rp_code rc = take_kv(c, &m->kvs[i]);
 		if (rc != RP_OK)
 			return rc;
 	}
@@ -226,18 +228,42 @@ typedef struct ggml_type {
 } ggml_type;
 
 static const ggml_type ggml_types[] = {
-	{ 0, RP_F32, 0, "F32" },    { 1, RP_F16, 0, "F16" },    { 2, RP_Q4_0, 0, "Q4_0" },  { 3, RP_Q4_1, 0, "Q4_1" },
-	{ 6, RP_Q5_0, 0, "Q5_0" },  { 7, RP_Q5_1, 0, "Q5_1" },  { 8, RP_Q8_0, 0, "Q8_0" },  { 12, RP_Q4_K, 0, "Q4_K" },
-	{ 13, RP_Q5_K, 0, "Q5_K" }, { 14, RP_Q6_K, 0, "Q6_K" }, { 30, RP_BF16, 0, "BF16" }, { 24, RP_OTHER, 1, "I8" },
-	{ 25, RP_OTHER, 2, "I16" }, { 26, RP_OTHER, 4, "I32" }, { 27, RP_OTHER, 8, "I64" }, { 28, RP_OTHER, 8, "F64" },
+	{ 0, RP_F32, 0, "F32" },
+	{ 1, RP_F16, 0, "F16" },
+	{ 2, RP_Q4_0, 0, "Q4_0" },
+	{ 3, RP_Q4_1, 0, "Q4_1" },
+	{ 6, RP_Q5_0, 0, "Q5_0" },
+	{ 7, RP_Q5_1, 0, "Q5_1" },
+	{ 8, RP_Q8_0, 0, "Q8_0" },
+	{ 12, RP_Q4_K, 0, "Q4_K" },
+	{ 13, RP_Q5_K, 0, "Q5_K" },
+	{ 14, RP_Q6_K, 0, "Q6_K" },
+	{ 30, RP_BF16, 0, "BF16" },
+	{ 24, RP_OTHER, 1, "I8" },
+	{ 25, RP_OTHER, 2, "I16" },
+	{ 26, RP_OTHER, 4, "I32" },
+	{ 27, RP_OTHER, 8, "I64" },
+	{ 28, RP_OTHER, 8, "F64" },
 	/* known by name, for the message alone */
-	{ 9, RP_OTHER, 0, "Q8_1" },     { 10, RP_OTHER, 0, "Q2_K" },    { 11, RP_OTHER, 0, "Q3_K" },   { 15, RP_OTHER, 0, "Q8_K" },
-	{ 16, RP_OTHER, 0, "IQ2_XXS" }, { 17, RP_OTHER, 0, "IQ2_XS" },  { 18, RP_OTHER, 0, "IQ3_XXS" }, { 19, RP_OTHER, 0, "IQ1_S" },
-	{ 20, RP_OTHER, 0, "IQ4_NL" },  { 21, RP_OTHER, 0, "IQ3_S" },   { 22, RP_OTHER, 0, "IQ2_S" },  { 23, RP_OTHER, 0, "IQ4_XS" },
-	{ 29, RP_OTHER, 0, "IQ1_M" },   { 34, RP_OTHER, 0, "TQ1_0" },   { 35, RP_OTHER, 0, "TQ2_0" },  { 39, RP_OTHER, 0, "MXFP4" },
+	{ 9, RP_OTHER, 0, "Q8_1" },
+	{ 10, RP_OTHER, 0, "Q2_K" },
+	{ 11, RP_OTHER, 0, "Q3_K" },
+	{ 15, RP_OTHER, 0, "Q8_K" },
+	{ 16, RP_OTHER, 0, "IQ2_XXS" },
+	{ 17, RP_OTHER, 0, "IQ2_XS" },
+	{ 18, RP_OTHER, 0, "IQ3_XXS" },
+	{ 19, RP_OTHER, 0, "IQ1_S" },
+	{ 20, RP_OTHER, 0, "IQ4_NL" },
+	{ 21, RP_OTHER, 0, "IQ3_S" },
+	{ 22, RP_OTHER, 0, "IQ2_S" },
+	{ 23, RP_OTHER, 0, "IQ4_XS" },
+	{ 29, RP_OTHER, 0, "IQ1_M" },
+	{ 34, RP_OTHER, 0, "TQ1_0" },
+	{ 35, RP_OTHER, 0, "TQ2_0" },
+	{ 39, RP_OTHER, 0, "MXFP4" },
 };
 
-static int find_type(const cursor *c, rp_str name, uint32_t id, const ggml_type **out)
+static rp_code find_type(const cursor *c, rp_str name, uint32_t id, const ggml_type **out)
 {
 	const char *known = "unknown";
 	for (size_t i = 0; i < sizeof ggml_types / sizeof *ggml_types; i++)
@@ -260,10 +286,10 @@ typedef struct tensor_info {
 	uint64_t dims[4], offset; /* dims outermost first; offset from the start of the data */
 } tensor_info;
 
-static int take_tensor_info(cursor *c, tensor_info *t)
+static rp_code take_tensor_info(cursor *c, tensor_info *t)
 {
 	char shown[80];
-	int rc = take_str(c, "a tensor's name", &t->name);
+	rp_code rc = take_str(c, "a tensor's name", &t->name);
 	if (rc != RP_OK || (rc = take_u32(c, "a tensor's dimension count", &t->n_dims)) != RP_OK)
 		return rc;
 	if (t->n_dims > 4)
@@ -278,12 +304,12 @@ static int take_tensor_info(cursor *c, tensor_info *t)
 }
 
 /* Adds the tensor; its place is known only when the header's end is. */
-static int take_tensor(cursor *c, uint64_t *offset)
+static rp_code take_tensor(cursor *c, uint64_t *offset)
 {
 	tensor_info info = { 0 };
 	const ggml_type *type = NULL;
 	rp_tensor *t;
-	int rc = take_tensor_info(c, &info);
+	rp_code rc = take_tensor_info(c, &info);
 	if (rc != RP_OK || (rc = find_type(c, info.name, info.type, &type)) != RP_OK)
 		return rc;
 	rc = rp_model_add_tensor(c->m, info.name, type->dtype, type->bytes, info.dims, info.n_dims, &t, c->err);
@@ -298,15 +324,16 @@ static int take_tensor(cursor *c, uint64_t *offset)
 	return RP_OK;
 }
 
-static int check_preamble(cursor *c, uint64_t *n_tensors, uint64_t *n_keys)
+static rp_code check_preamble(cursor *c, uint64_t *n_tensors, uint64_t *n_keys)
 {
-	uint32_t magic, version;
+	uint32_t magic = 0, version = 0;
 	const char *path = c->m->path;
-	int rc = take_u32(c, "the magic", &magic);
+	rp_code rc = take_u32(c, "the magic", &magic);
 	if (rc != RP_OK || (rc = take_u32(c, "the version", &version)) != RP_OK)
 		return rc;
 	if (magic == 0x47475546u || (version != 0 && (version & 0xFFFFu) == 0))
-		return rp_fail(c->err, RP_UNSUPPORTED, "%s: big-endian GGUF; convert it to little-endian (gguf-py: gguf_convert_endian)", path);
+		return rp_fail(c->err, RP_UNSUPPORTED, "%s: big-endian GGUF; convert it to little-endian (gguf-py: gguf_convert_endian)",
+			path);
 	if (version == 1)
 		return rp_fail(c->err, RP_UNSUPPORTED, "%s: GGUF version 1; convert it with a current tool to version 3", path);
 	if (version != 2 && version != 3)
@@ -330,7 +357,7 @@ static rp_code alignment(const rp_model *m, uint64_t *out, rp_error *err)
 
 static rp_code place_tensors(rp_model *m, const uint64_t *offsets, uint64_t header_end, rp_error *err)
 {
-	uint64_t align, data, at;
+	uint64_t align = DEFAULT_ALIGNMENT, data, at;
 	rp_code rc = alignment(m, &align, err);
 	if (rc != RP_OK)
 		return rc;
@@ -359,14 +386,18 @@ static rp_code check_whole(const rp_model *m, rp_error *err)
 	return rc == RP_NOT_FOUND ? RP_OK : rc;
 }
 
-static int take_tensors(cursor *c, uint64_t n)
+static rp_code take_tensors(cursor *c, uint64_t n)
 {
 	rp_model *m = c->m;
 	if (n > RP_MAX_TENSORS || n > (c->size - c->pos) / MIN_TENSOR_BYTES)
-		return rp_fail(c->err, RP_FORMAT, "%s: claims %llu tensors, which cannot fit its %llu bytes", m->path, (unsigned long long)n,
-			(unsigned long long)c->size);
+		return rp_fail(c->err, RP_FORMAT, "%s: claims %llu tensors, which cannot fit its %llu bytes", m->path,
+			(unsigned long long)n, (unsigned long long)c->size);
 	uint64_t *offsets = rp_alloc_array((size_t)n, sizeof *offsets);
-	int rc = offsets != NULL && rp_model_reserve_tensors(m, (size_t)n) ? RP_OK : (int)rp_no_memory(c->err, n * sizeof *m->tensors, "the tensor table");
+	if (offsets == NULL || !rp_model_reserve_tensors(m, (size_t)n)) {
+		free(offsets);
+		return rp_no_memory(c->err, n * sizeof *m->tensors, "the tensor table");
+	}
+	rp_code rc = RP_OK;
 	for (size_t i = 0; i < n && rc == RP_OK; i++)
 		rc = take_tensor(c, &offsets[i]);
 	if (rc == RP_OK)
@@ -375,15 +406,15 @@ static int take_tensors(cursor *c, uint64_t n)
 	return rc;
 }
 
-/* All of the header; RP_OK, an error, or NEED_MORE with c->wanted. */
-static int parse(cursor *c)
+/* All of the header. */
+static rp_code parse(cursor *c)
 {
 	rp_model *m = c->m;
-	uint64_t n_tensors, n_keys;
+	uint64_t n_tensors = 0, n_keys = 0;
 	rp_arena_free(&m->arena);
 	rp_arena_init(&m->arena, 0);
 	m->n_tensors = m->n_kvs = 0;
-	int rc = check_preamble(c, &n_tensors, &n_keys);
+	rp_code rc = check_preamble(c, &n_tensors, &n_keys);
 	if (rc == RP_OK)
 		rc = take_keys(c, n_keys);
 	if (rc == RP_OK)
@@ -404,18 +435,18 @@ rp_code rp_gguf_read(rp_model *m, rp_error *err)
 {
 	uint64_t size = m->sources[0].size, have = size < FIRST_READ ? size : FIRST_READ;
 	cursor c;
-	int rc;
+	rp_code rc;
 	do {
 		rc = read_head(m, have, err);
 		if (rc != RP_OK)
-			return (rp_code)rc;
+			return rc;
 		c = (cursor){ .m = m, .p = m->head, .have = have, .size = size, .err = err };
 		rc = parse(&c);
 		have = c.wanted > 4 * have ? c.wanted : 4 * have;
 		have = have < size ? have : size;
-	} while (rc == NEED_MORE);
+	} while (rc != RP_OK && c.wanted != 0);
 	if (rc != RP_OK)
-		return (rp_code)rc;
+		return rc;
 	unsigned char hash[RP_HASH_BYTES];
 	rp_sha256_once(m->head, (size_t)c.pos, hash);
 	rp_model_set_identity(m, hash);

@@ -51,7 +51,7 @@ struct rp_model {
 };
 
 /* ---- model.c ---- */
-rp_model *rp_model_new(const char *path, const char *folder, rp_error *err);
+rp_model *rp_model_new(const char *path, const char *folder); /* NULL: no memory */
 /* Room for n data files; m->n_sources counts those that are open. */
 rp_code rp_model_reserve_sources(rp_model *m, size_t n, rp_error *err);
 void rp_model_set_identity(rp_model *m, const unsigned char hash[RP_HASH_BYTES]);

@@ -137,7 +137,8 @@ static rp_code scan_number(scan *c)
 		while (is_digit(peek(c)))
 			c->at++;
 	}
-	if (peek(c) == 'e' || peek(c) == 'E') {
+	bool exponent = peek(c) == 'e' || peek(c) == 'E';
+	if (exponent) {
 		c->at++;
 		if (peek(c) == '+' || peek(c) == '-')
 			c->at++;
@@ -150,6 +151,8 @@ static rp_code scan_number(scan *c)
 	size_t n = c->at - start;
 	if (n > MAX_NUMBER)
 		return bad(c, RP_FORMAT, "a number of more than 63 characters");
+	if (!exponent) /* 63 digits are far from the largest double */
+		return RP_OK;
 	memcpy(text, c->s + start, n);
 	text[n] = '\0';
 	return isfinite(strtod(text, NULL)) ? RP_OK : bad(c, RP_FORMAT, "a number too large for a double");

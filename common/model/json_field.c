@@ -19,14 +19,18 @@ const cJSON *rp_json_alias(const rp_json_at *at, const char *name, const char *o
 static void describe(const cJSON *v, char *out, size_t size)
 {
 	char text[60];
+	const char *string = cJSON_GetStringValue(v);
+	const char *kind = cJSON_IsArray(v) ? "an array" : "an object";
 	if (v == NULL || cJSON_IsNull(v))
-		snprintf(out, size, "missing");
-	else if (cJSON_IsNumber(v))
-		snprintf(out, size, "%.17g", v->valuedouble);
-	else if (cJSON_IsString(v))
-		snprintf(out, size, "\"%s\"", rp_show(text, sizeof text, v->valuestring, strlen(v->valuestring)));
+		kind = "missing";
+	else if (cJSON_IsBool(v))
+		kind = cJSON_IsTrue(v) ? "true" : "false";
+	if (cJSON_IsNumber(v))
+		snprintf(out, size, "%.17g", cJSON_GetNumberValue(v));
+	else if (string != NULL)
+		snprintf(out, size, "\"%s\"", rp_show(text, sizeof text, string, strlen(string)));
 	else
-		snprintf(out, size, "%s", cJSON_IsObject(v) ? "an object" : cJSON_IsArray(v) ? "an array" : cJSON_IsTrue(v) ? "true" : "false");
+		snprintf(out, size, "%s", kind);
 }
 
 rp_code rp_json_wrong(const rp_json_at *at, const char *name, const cJSON *found, const char *expected)

@@ -27,7 +27,8 @@ static const rp_kv *find(const rp_model *m, const char *key)
 	return NULL;
 }
 
-static const char *const type_names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64" };
+static const char *const type_names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64",
+	"f64" };
 
 static rp_code wrong_type(const rp_model *m, const char *key, const char *expected, rp_kv_type found, rp_error *err)
 {
@@ -109,7 +110,8 @@ rp_code rp_kv_u64(const rp_model *m, const char *key, uint64_t *out, rp_error *e
 	if (kv->type == RP_KV_BOOL || !read_whole(kv->type, kv->data, &v))
 		return wrong_type(m, key, "an integer", kv->type, err);
 	if (v.negative)
-		return rp_fail(err, RP_FORMAT, "%s: key '%s' is -%llu, expected 0 or more", m->path, key, (unsigned long long)v.magnitude);
+		return rp_fail(err, RP_FORMAT, "%s: key '%s' is -%llu, expected 0 or more", m->path, key,
+			(unsigned long long)v.magnitude);
 	*out = v.magnitude;
 	return RP_OK;
 }
@@ -156,22 +158,24 @@ rp_code rp_kv_str(const rp_model *m, const char *key, rp_str *out, rp_error *err
 	return RP_OK;
 }
 
-static rp_code find_array(const rp_model *m, const char *key, const rp_kv **out, rp_error *err)
+/* NULL: see *rc. */
+static const rp_kv *find_array(const rp_model *m, const char *key, rp_code *rc, rp_error *err)
 {
 	const rp_kv *kv = find(m, key);
-	if (kv == NULL)
-		return RP_NOT_FOUND;
-	if (kv->type != RP_KV_ARRAY)
-		return wrong_type(m, key, "array", kv->type, err);
-	*out = kv;
-	return RP_OK;
+	if (kv == NULL) {
+		*rc = RP_NOT_FOUND;
+	} else if (kv->type != RP_KV_ARRAY) {
+		*rc = wrong_type(m, key, "array", kv->type, err);
+		kv = NULL;
+	}
+	return kv;
 }
 
 rp_code rp_kv_array(const rp_model *m, const char *key, rp_kv_type *elem, uint64_t *n, rp_error *err)
 {
-	const rp_kv *kv = NULL;
-	rp_code rc = find_array(m, key, &kv, err);
-	if (rc != RP_OK)
+	rp_code rc = RP_OK;
+	const rp_kv *kv = find_array(m, key, &rc, err);
+	if (kv == NULL)
 		return rc;
 	*elem = kv->elem;
 	*n = kv->n;
@@ -186,9 +190,9 @@ static rp_code wrong_element(const rp_model *m, const char *key, const char *exp
 
 rp_code rp_kv_array_str(const rp_model *m, const char *key, const rp_str **out, uint64_t *n, rp_error *err)
 {
-	const rp_kv *kv = NULL;
-	rp_code rc = find_array(m, key, &kv, err);
-	if (rc != RP_OK)
+	rp_code rc = RP_OK;
+	const rp_kv *kv = find_array(m, key, &rc, err);
+	if (kv == NULL)
 		return rc;
 	if (kv->elem != RP_KV_STRING)
 		return wrong_element(m, key, "string", kv->elem, err);
@@ -197,44 +201,45 @@ rp_code rp_kv_array_str(const rp_model *m, const char *key, const rp_str **out, 
 	return RP_OK;
 }
 
-/* Where element i of an array of numbers lies. */
-static rp_code element(const rp_model *m, const char *key, uint64_t i, const rp_kv **kv, const uint8_t **p, rp_error *err)
+/* Element i of an array of numbers, and its type; NULL: see *rc. */
+static const uint8_t *element(const rp_model *m, const char *key, uint64_t i, rp_kv_type *type, rp_code *rc, rp_error *err)
 {
-	rp_code rc = find_array(m, key, kv, err);
-	if (rc != RP_OK)
-		return rc;
-	if ((*kv)->elem == RP_KV_STRING)
-		return wrong_element(m, key, "numbers", RP_KV_STRING, err);
-	if (i >= (*kv)->n)
-		return rp_fail(err, RP_FORMAT, "%s: key '%s' has %llu elements, element %llu is needed", m->path, key,
-			(unsigned long long)(*kv)->n, (unsigned long long)i);
-	*p = (*kv)->data + i * width((*kv)->elem);
-	return RP_OK;
+	const rp_kv *kv = find_array(m, key, rc, err);
+	if (kv == NULL)
+		return NULL;
+	if (kv->elem == RP_KV_STRING) {
+		*rc = wrong_element(m, key, "numbers", RP_KV_STRING, err);
+		return NULL;
+	}
+	if (i >= kv->n) {
+		*rc = rp_fail(err, RP_FORMAT, "%s: key '%s' has %llu elements, element %llu is needed", m->path, key,
+			(unsigned long long)kv->n, (unsigned long long)i);
+		return NULL;
+	}
+	*type = kv->elem;
+	return kv->data + i * width(kv->elem);
 }
 
 rp_code rp_kv_array_i64(const rp_model *m, const char *key, uint64_t i, int64_t *out, rp_error *err)
 {
-	const rp_kv *kv = NULL;
-	const uint8_t *p = NULL;
-	rp_code rc = element(m, key, i, &kv, &p, err);
-	if (rc != RP_OK)
-		return rc;
+	rp_code rc = RP_OK;
+	rp_kv_type type;
+	const uint8_t *p = element(m, key, i, &type, &rc, err);
 	whole v;
-	if (!read_whole(kv->elem, p, &v))
-		return wrong_element(m, key, "integers", kv->elem, err);
+	if (p == NULL)
+		return rc;
+	if (!read_whole(type, p, &v))
+		return wrong_element(m, key, "integers", type, err);
 	if (v.magnitude > (uint64_t)INT64_MAX + (v.negative ? 1 : 0))
 		return rp_fail(err, RP_FORMAT, "%s: key '%s': element %llu does not fit 63 bits", m->path, key, (unsigned long long)i);
-	if (!v.negative)
-		*out = (int64_t)v.magnitude;
-	else
-		*out = -(int64_t)(v.magnitude - 1) - 1;
+	*out = v.negative ? -(int64_t)(v.magnitude - 1) - 1 : (int64_t)v.magnitude;
 	return RP_OK;
 }
 
 rp_code rp_kv_array_f64(const rp_model *m, const char *key, uint64_t i, double *out, rp_error *err)
 {
-	const rp_kv *kv = NULL;
-	const uint8_t *p = NULL;
-	rp_code rc = element(m, key, i, &kv, &p, err);
-	return rc != RP_OK ? rc : number(m, key, kv->elem, p, out, err);
+	rp_code rc = RP_OK;
+	rp_kv_type type;
+	const uint8_t *p = element(m, key, i, &type, &rc, err);
+	return p == NULL ? rc : number(m, key, type, p, out, err);
 }

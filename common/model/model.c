@@ -5,17 +5,16 @@
 
 #include <cjson/cJSON.h>
 
-rp_model *rp_model_new(const char *path, const char *folder, rp_error *err)
+rp_model *rp_model_new(const char *path, const char *folder)
 {
 	rp_model *m = rp_alloc(sizeof *m);
-	if (m != NULL) {
-		m->path = rp_strdup(path);
-		m->folder = rp_strdup(folder);
-		pthread_mutex_init(&m->map_lock, NULL);
-	}
-	if (m == NULL || m->path == NULL || m->folder == NULL) {
+	if (m == NULL)
+		return NULL;
+	pthread_mutex_init(&m->map_lock, NULL);
+	m->path = rp_strdup(path);
+	m->folder = rp_strdup(folder);
+	if (m->path == NULL || m->folder == NULL) {
 		rp_model_close(m);
-		rp_no_memory(err, sizeof *m, path);
 		return NULL;
 	}
 	return m;

@@ -69,14 +69,17 @@ typedef enum rp_format { RP_FORMAT_GGUF, RP_FORMAT_RDRR, RP_FORMAT_SAFETENSORS }
 
 typedef struct rp_model rp_model;
 
-/* path: a .gguf file, a .safetensors file, a manifest.json, or a folder holding one of these forms. The form is told by
- * content, not by name. */
+/* path: a GGUF file, a safetensors file or the index of several, a manifest.json, or a folder holding one of these forms. The
+ * form is told by content, not by name. A folder with several .gguf or .safetensors files and none of the usual names is
+ * RP_USAGE. Files an RDRR manifest names must lie in its folder, links followed; safetensors files may be links to anywhere
+ * (download caches are made so). */
 rp_code rp_model_open(const char *path, rp_model **out, rp_error *err);
 void rp_model_close(rp_model *m);
 
 rp_format rp_model_format(const rp_model *m);
 const char *rp_model_path(const rp_model *m); /* for messages */
-/* "sha256:<hex>" over the manifest (RDRR) or over the header bytes (GGUF, safetensors): names the run, not every byte. */
+/* "sha256:<hex>" over the manifest (RDRR), the header's bytes (GGUF), or the header of each file, then config.json
+ * (safetensors): names what is computed, it does not vouch for the weights' bytes. */
 const char *rp_model_identity(const rp_model *m);
 uint64_t rp_model_bytes(const rp_model *m); /* of all its files */
 
@@ -124,7 +127,8 @@ rp_code rp_kv_str(const rp_model *m, const char *key, rp_str *out, rp_error *err
 /* Arrays: element type is checked before any element is read. *n is the count. */
 rp_code rp_kv_array(const rp_model *m, const char *key, rp_kv_type *elem, uint64_t *n, rp_error *err);
 rp_code rp_kv_array_str(const rp_model *m, const char *key, const rp_str **out, uint64_t *n, rp_error *err);
-rp_code rp_kv_array_i64(const rp_model *m, const char *key, uint64_t i, int64_t *out, rp_error *err); /* element i of an integer or bool array */
+/* Element i of an array of integers or bools; of any numbers. */
+rp_code rp_kv_array_i64(const rp_model *m, const char *key, uint64_t i, int64_t *out, rp_error *err);
 rp_code rp_kv_array_f64(const rp_model *m, const char *key, uint64_t i, double *out, rp_error *err);
 
 /* JSON text to cJSON with what cJSON does not check: depth (64), duplicate keys in an object, non-UTF-8 strings, NUL bytes,

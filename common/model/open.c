@@ -21,17 +21,17 @@ static char *folder_of(const char *path)
 	return rp_strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* A new model whose folder is the one path lies in. */
-static rp_code new_model(const char *path, rp_format format, rp_model **out, rp_error *err)
+/* A new model whose folder is the one path lies in; NULL (RP_NO_MEMORY) when there is no memory for it. */
+static rp_model *new_model(const char *path, rp_format format, rp_error *err)
 {
 	char *folder = folder_of(path);
-	rp_model *m = folder != NULL ? rp_model_new(path, folder, err) : NULL;
+	rp_model *m = folder != NULL ? rp_model_new(path, folder) : NULL;
 	free(folder);
-	if (m == NULL)
-		return rp_no_memory(err, sizeof *m, path);
-	m->format = format;
-	*out = m;
-	return RP_OK;
+	if (m != NULL)
+		m->format = format;
+	else
+		rp_no_memory(err, sizeof *m, path);
+	return m;
 }
 
 static rp_code finish(rp_model *m, rp_code rc, rp_model **out)
@@ -55,11 +55,10 @@ static rp_code add_source(rp_model *m, const char *path, rp_error *err)
 
 static rp_code open_gguf(const char *path, rp_model **out, rp_error *err)
 {
-	rp_model *m = NULL;
-	rp_code rc = new_model(path, RP_FORMAT_GGUF, &m, err);
-	if (rc != RP_OK)
-		return rc;
-	rc = rp_model_reserve_sources(m, 1, err);
+	rp_model *m = new_model(path, RP_FORMAT_GGUF, err);
+	if (m == NULL)
+		return RP_NO_MEMORY;
+	rp_code rc = rp_model_reserve_sources(m, 1, err);
 	if (rc == RP_OK)
 		rc = add_source(m, m->path, err); /* not an arena copy: reading a GGUF header starts the arena anew */
 	if (rc == RP_OK)
@@ -104,11 +103,10 @@ static rp_code read_safetensors(rp_model *m, rp_error *err)
 
 static rp_code open_safetensors(const char *path, rp_model **out, rp_error *err)
 {
-	rp_model *m = NULL;
-	rp_code rc = new_model(path, RP_FORMAT_SAFETENSORS, &m, err);
-	if (rc != RP_OK)
-		return rc;
-	rc = rp_model_reserve_sources(m, 1, err);
+	rp_model *m = new_model(path, RP_FORMAT_SAFETENSORS, err);
+	if (m == NULL)
+		return RP_NO_MEMORY;
+	rp_code rc = rp_model_reserve_sources(m, 1, err);
 	if (rc == RP_OK)
 		rc = add_source(m, m->path, err);
 	if (rc == RP_OK)
@@ -167,7 +165,8 @@ static rp_code check_index(const rp_model *m, const cJSON *weight_map, rp_error 
 			return rp_fail(err, RP_MODEL, "%s: tensor '%s' of the index is in none of the files", m->path, e->string);
 		const char *file = t->n_spans > 0 ? strrchr(m->files[t->spans[0].file].path, '/') : NULL;
 		if (file != NULL && strcmp(file + 1, e->valuestring) != 0)
-			return rp_fail(err, RP_MODEL, "%s: tensor '%s' is in %s, the index says %s", m->path, e->string, file + 1, e->valuestring);
+			return rp_fail(err, RP_MODEL, "%s: tensor '%s' is in %s, the index says %s", m->path, e->string, file + 1,
+				e->valuestring);
 	}
 	return RP_OK;
 }
@@ -176,10 +175,10 @@ static rp_code open_index(const char *path, const cJSON *weight_map, rp_model **
 {
 	const char **names = NULL;
 	size_t n = 0;
-	rp_model *m = NULL;
+	rp_model *m = new_model(path, RP_FORMAT_SAFETENSORS, err);
+	if (m == NULL)
+		return RP_NO_MEMORY;
 	rp_code rc = index_files(path, weight_map, &names, &n, err);
-	if (rc == RP_OK)
-		rc = new_model(path, RP_FORMAT_SAFETENSORS, &m, err);
 	if (rc == RP_OK)
 		rc = open_indexed(m, names, n, err);
 	if (rc == RP_OK)
@@ -190,11 +189,10 @@ static rp_code open_index(const char *path, const cJSON *weight_map, rp_model **
 
 static rp_code open_rdrr(const char *path, const char *text, size_t n, cJSON *manifest, rp_model **out, rp_error *err)
 {
-	rp_model *m = NULL;
-	rp_code rc = new_model(path, RP_FORMAT_RDRR, &m, err);
-	if (rc != RP_OK) {
+	rp_model *m = new_model(path, RP_FORMAT_RDRR, err);
+	if (m == NULL) {
 		cJSON_Delete(manifest);
-		return rc;
+		return RP_NO_MEMORY;
 	}
 	m->json = manifest;
 	return finish(m, rp_rdrr_read(m, text, n, true, err), out);
@@ -244,8 +242,8 @@ static rp_code open_file(const char *path, rp_model **out, rp_error *err)
 		return open_json(path, out, err);
 	if (start[8] == '{')
 		return open_safetensors(path, out, err);
-	return rp_fail(err, RP_FORMAT, "%s: is no model file: expected GGUF, safetensors, or an RDRR manifest.json (%llu bytes)", path,
-		(unsigned long long)s.size);
+	return rp_fail(err, RP_FORMAT, "%s: is no model file: expected GGUF, safetensors, or an RDRR manifest.json (%llu bytes)",
+		path, (unsigned long long)s.size);
 }
 
 static bool is_file(const char *path)
@@ -318,10 +316,10 @@ rp_code rp_model_open(const char *path, rp_model **out, rp_error *err)
 
 rp_code rp_model_open_memory(rp_format format, const void *bytes, size_t n, rp_model **out, rp_error *err)
 {
-	rp_model *m = NULL;
-	rp_code rc = new_model("(memory)", format, &m, err);
-	if (rc != RP_OK)
-		return rc;
+	rp_model *m = new_model("(memory)", format, err);
+	rp_code rc;
+	if (m == NULL)
+		return RP_NO_MEMORY;
 	if (format == RP_FORMAT_RDRR) {
 		rc = rp_json_parse(m->path, bytes, n, &m->json, err);
 		return finish(m, rc == RP_OK ? rp_rdrr_read(m, bytes, n, false, err) : rc, out);

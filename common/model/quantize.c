@@ -275,8 +275,14 @@ static void dense(rp_dtype t, const float *x, uint64_t n, uint8_t *b)
 typedef void block_encoder(const float *x, uint8_t *block);
 
 static block_encoder *const encoders[RP_DTYPE_COUNT] = {
-	[RP_Q4_0] = q4_0, [RP_Q4_1] = q4_1, [RP_Q5_0] = q5_0, [RP_Q5_1] = q5_1,
-	[RP_Q8_0] = q8_0, [RP_Q4_K] = q4_k, [RP_Q5_K] = q5_k, [RP_Q6_K] = q6_k,
+	[RP_Q4_0] = q4_0,
+	[RP_Q4_1] = q4_1,
+	[RP_Q5_0] = q5_0,
+	[RP_Q5_1] = q5_1,
+	[RP_Q8_0] = q8_0,
+	[RP_Q4_K] = q4_k,
+	[RP_Q5_K] = q5_k,
+	[RP_Q6_K] = q6_k,
 };
 
 static void quantize_row(block_encoder *encode, const rp_dtype_info *d, const float *x, uint64_t k, uint8_t *b)

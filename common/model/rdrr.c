@@ -40,7 +40,8 @@ static rp_code check_weights_ref(const rp_json_at *top)
 	if (cJSON_IsString(pack))
 		rp_show(shown, sizeof shown, pack->valuestring, strlen(pack->valuestring));
 	return rp_fail(top->err, RP_UNSUPPORTED,
-		"%s: has no weights of its own, it refers to weight pack '%s' (weightsRef); use a manifest that lists its shards", top->file, shown);
+		"%s: has no weights of its own, it refers to weight pack '%s' (weightsRef); use a manifest that lists its shards",
+		top->file, shown);
 }
 
 static rp_code check_unsupported(const rp_json_at *top, const cJSON *inference)
@@ -53,17 +54,25 @@ static rp_code check_unsupported(const rp_json_at *top, const cJSON *inference)
 		cJSON_IsString(text) ? text->valuestring : "(no reason given)");
 }
 
+static bool is_id_or_list(const cJSON *v)
+{
+	uint64_t id;
+	if (!cJSON_IsArray(v))
+		return rp_json_whole(v, &id);
+	const cJSON *e;
+	bool ok = cJSON_GetArraySize(v) > 0;
+	cJSON_ArrayForEach(e, v)
+		ok = ok && rp_json_whole(e, &id);
+	return ok;
+}
+
 static rp_code check_eos(const rp_json_at *top, const char *model_type)
 {
 	static const char *const without[] = { "diffusion", "energy", "embedding", NULL };
 	const cJSON *v = rp_json_field(top, "eos_token_id");
-	uint64_t id;
 	if (v == NULL && one_of(model_type, without))
 		return RP_OK;
-	bool ok = cJSON_IsArray(v) ? v->child != NULL : rp_json_whole(v, &id);
-	for (const cJSON *e = ok ? v->child : NULL; e != NULL; e = e->next)
-		ok = ok && rp_json_whole(e, &id);
-	return ok ? RP_OK : rp_json_wrong(top, "eos_token_id", v, "a token id or a list of them");
+	return is_id_or_list(v) ? RP_OK : rp_json_wrong(top, "eos_token_id", v, "a token id or a list of them");
 }
 
 static rp_code check_architecture(const rp_json_at *top)
@@ -97,7 +106,9 @@ static rp_code check_moe(const rp_json_at *top)
 /* The tokenizer's file is opened by name later: it must be one of the folder. */
 static rp_code read_tokenizer(rp_model *m, const rp_json_at *top)
 {
-	rp_json_at tokenizer = { .file = top->file, .where = "tokenizer.", .object = rp_json_field(top, "tokenizer"), .err = top->err };
+	rp_json_at tokenizer = {
+		.file = top->file, .where = "tokenizer.", .object = rp_json_field(top, "tokenizer"), .err = top->err
+	};
 	if (tokenizer.object == NULL)
 		return RP_OK;
 	if (!cJSON_IsObject(tokenizer.object))
@@ -121,8 +132,9 @@ static rp_code check_roots(const rp_json_at *at, const cJSON *roots)
 
 static rp_code check_integrity(const rp_json_at *top)
 {
-	rp_json_at at = { .file = top->file, .where = "integrityExtensions.", .object = rp_json_field(top, "integrityExtensions"),
-		.err = top->err };
+	rp_json_at at = {
+		.file = top->file, .where = "integrityExtensions.", .object = rp_json_field(top, "integrityExtensions"), .err = top->err
+	};
 	uint64_t n = 0;
 	if (at.object == NULL)
 		return RP_OK;
@@ -130,7 +142,8 @@ static rp_code check_integrity(const rp_json_at *top)
 		return rp_json_wrong(top, "integrityExtensions", at.object, "an object");
 	rp_code rc = rp_json_need_u64(&at, "contractVersion", 1, &n);
 	if (rc == RP_OK && n != 1)
-		rc = rp_fail(at.err, RP_UNSUPPORTED, "%s: integrityExtensions.contractVersion is %llu, this build knows 1", at.file, (unsigned long long)n);
+		rc = rp_fail(at.err, RP_UNSUPPORTED, "%s: integrityExtensions.contractVersion is %llu, this build knows 1", at.file,
+			(unsigned long long)n);
 	const cJSON *merkle = rp_json_field(&at, "blockMerkle");
 	if (rc != RP_OK || merkle == NULL)
 		return rc;
@@ -154,7 +167,8 @@ static rp_code check_completeness(const rp_json_at *top)
 	if (!cJSON_IsString(v) || !one_of(v->valuestring, legal))
 		return rp_json_wrong(top, "artifactIdentity.artifactCompleteness", v, "complete, weights-ref or incomplete");
 	if (strcmp(v->valuestring, "complete") != 0)
-		return rp_fail(top->err, RP_UNSUPPORTED, "%s: the artifact says it is not complete (artifactCompleteness %s)", top->file, v->valuestring);
+		return rp_fail(top->err, RP_UNSUPPORTED, "%s: the artifact says it is not complete (artifactCompleteness %s)", top->file,
+			v->valuestring);
 	return RP_OK;
 }
 
@@ -204,7 +218,8 @@ static rp_code check_norms(const rp_model *m, const rp_json_at *top)
 {
 	static const struct {
 		const char *flag, *suffix;
-	} norms[] = { { "postAttentionNorm", "post_attention_layernorm.weight" }, { "preFeedforwardNorm", "pre_feedforward_layernorm.weight" },
+	} norms[] = { { "postAttentionNorm", "post_attention_layernorm.weight" },
+		{ "preFeedforwardNorm", "pre_feedforward_layernorm.weight" },
 		{ "postFeedforwardNorm", "post_feedforward_layernorm.weight" } };
 	const cJSON *inference = rp_json_field(top, "inference");
 	const cJSON *flags = cJSON_GetObjectItemCaseSensitive(inference, "normalization");
@@ -230,7 +245,8 @@ static rp_code read_tensors_file(rp_model *m, const rp_json_at *top, const cJSON
 	rp_source checked;
 	cJSON *v = NULL;
 	size_t n = 0;
-	rp_code rc = path == NULL ? rp_no_memory(top->err, 0, "a file name") : rp_source_open(&checked, path, m->folder, false, top->err);
+	rp_code rc =
+		path == NULL ? rp_no_memory(top->err, 0, "a file name") : rp_source_open(&checked, path, m->folder, false, top->err);
 	if (rc == RP_OK)
 		rc = rp_read_file(path, MAX_TENSORS_FILE, &text, &n, top->err);
 	if (rc == RP_OK)

@@ -49,14 +49,16 @@ static rp_code open_shard(rp_model *m, const rp_json_at *at, const char *path, u
 	return rc;
 }
 
-static rp_code read_shard(rp_model *m, const rp_json_at *at, size_t index, size_t n_shards, const char *algorithm, uint64_t start, bool open)
+static rp_code read_shard(rp_model *m, const rp_json_at *at, size_t index, size_t n_shards, const char *algorithm, uint64_t start,
+	bool open)
 {
 	bool twice;
 	const cJSON *name = rp_json_alias(at, "filename", "fileName", &twice), *v;
 	uint64_t n, size = 0;
-	if (twice || !cJSON_IsString(name) || !rp_name_is_plain(name->valuestring))
-		return twice ? rp_json_wrong(at, "fileName", name, "not to be there beside filename")
-			     : rp_json_wrong(at, "filename", name, "the name of a file in this folder");
+	if (twice)
+		return rp_json_wrong(at, "fileName", name, "not to be there beside filename");
+	if (!cJSON_IsString(name) || !rp_name_is_plain(name->valuestring))
+		return rp_json_wrong(at, "filename", name, "the name of a file in this folder");
 	if ((v = rp_json_field(at, "index")) != NULL && (!rp_json_whole(v, &n) || n != index))
 		return rp_json_wrong(at, "index", v, "the shard's position in the list");
 	if ((v = rp_json_field(at, "offset")) != NULL && (!rp_json_whole(v, &n) || n != start))
@@ -146,11 +148,29 @@ typedef struct rdrr_type {
 } rdrr_type;
 
 static const rdrr_type types[] = {
-	{ "F32", RP_F32, 0 },    { "F16", RP_F16, 0 },    { "BF16", RP_BF16, 0 },    { "Q4_0", RP_Q4_0, 0 },  { "Q4_1", RP_Q4_1, 0 },
-	{ "Q5_0", RP_Q5_0, 0 },  { "Q5_1", RP_Q5_1, 0 },  { "Q8_0", RP_Q8_0, 0 },    { "Q4_K_M", RP_Q4_K, 0 }, { "Q4_K", RP_Q4_K, 0 },
-	{ "Q5_K", RP_Q5_K, 0 },  { "Q5_K_M", RP_Q5_K, 0 }, { "Q6_K", RP_Q6_K, 0 },    { "F64", RP_OTHER, 8 },  { "I64", RP_OTHER, 8 },
-	{ "U64", RP_OTHER, 8 },  { "I32", RP_OTHER, 4 },  { "U32", RP_OTHER, 4 },    { "I16", RP_OTHER, 2 },  { "U16", RP_OTHER, 2 },
-	{ "I8", RP_OTHER, 1 },   { "U8", RP_OTHER, 1 },   { "BOOL", RP_OTHER, 1 },
+	{ "F32", RP_F32, 0 },
+	{ "F16", RP_F16, 0 },
+	{ "BF16", RP_BF16, 0 },
+	{ "Q4_0", RP_Q4_0, 0 },
+	{ "Q4_1", RP_Q4_1, 0 },
+	{ "Q5_0", RP_Q5_0, 0 },
+	{ "Q5_1", RP_Q5_1, 0 },
+	{ "Q8_0", RP_Q8_0, 0 },
+	{ "Q4_K_M", RP_Q4_K, 0 },
+	{ "Q4_K", RP_Q4_K, 0 },
+	{ "Q5_K", RP_Q5_K, 0 },
+	{ "Q5_K_M", RP_Q5_K, 0 },
+	{ "Q6_K", RP_Q6_K, 0 },
+	{ "F64", RP_OTHER, 8 },
+	{ "I64", RP_OTHER, 8 },
+	{ "U64", RP_OTHER, 8 },
+	{ "I32", RP_OTHER, 4 },
+	{ "U32", RP_OTHER, 4 },
+	{ "I16", RP_OTHER, 2 },
+	{ "U16", RP_OTHER, 2 },
+	{ "I8", RP_OTHER, 1 },
+	{ "U8", RP_OTHER, 1 },
+	{ "BOOL", RP_OTHER, 1 },
 };
 
 static rp_code read_type(const rp_json_at *at, const rdrr_type **out)
@@ -175,7 +195,8 @@ static rp_code read_shape(const rp_json_at *at, uint64_t *dims, uint32_t *n)
 		return rp_json_wrong(at, "shape", shape, "a list of sizes");
 	for (const cJSON *e = shape->child; e != NULL; e = e->next) {
 		if (*n == RP_MAX_DIMS)
-			return rp_fail(at->err, RP_UNSUPPORTED, "%s: %sshape has more than %d dimensions", at->file, at->where, (int)RP_MAX_DIMS);
+			return rp_fail(at->err, RP_UNSUPPORTED, "%s: %sshape has more than %d dimensions", at->file, at->where,
+				(int)RP_MAX_DIMS);
 		if (!rp_json_whole(e, &dims[(*n)++]))
 			return rp_json_wrong(at, "shape", e, "whole numbers from 0 to 2^53");
 	}
@@ -184,13 +205,16 @@ static rp_code read_shape(const rp_json_at *at, uint64_t *dims, uint32_t *n)
 
 static rp_code check_role(const rp_json_at *at)
 {
-	static const char *const roles[] = { "embedding", "lm_head", "norm", "matmul", "expert", "router", "vision", "projector", "audio", "other" };
+	static const char *const roles[] = { "embedding", "lm_head", "norm", "matmul", "expert", "router", "vision", "projector",
+		"audio", "other" };
 	const char *role = "";
 	rp_code rc = rp_json_need_string(at, "role", &role);
-	for (size_t i = 0; i < sizeof roles / sizeof *roles && rc == RP_OK; i++)
+	if (rc != RP_OK)
+		return rc;
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
 		if (strcmp(roles[i], role) == 0)
 			return RP_OK;
-	return rc == RP_OK ? rp_json_wrong(at, "role", rp_json_field(at, "role"), "one of the roles of the format (embedding, norm, matmul, ...)") : rc;
+	return rp_json_wrong(at, "role", rp_json_field(at, "role"), "a role of the format (embedding, norm, matmul, ...)");
 }
 
 /* Only rows of whole blocks, stored as they are, are read here. */
@@ -202,20 +226,22 @@ static rp_code check_storage(const rp_json_at *at)
 			cJSON_IsString(layout) ? layout->valuestring : "not a string");
 	const cJSON *kind = cJSON_IsObject(transform) ? cJSON_GetObjectItemCaseSensitive(transform, "kind") : transform;
 	if (transform != NULL && (!cJSON_IsString(kind) || strcmp(kind->valuestring, "identity") != 0))
-		return rp_fail(at->err, RP_UNSUPPORTED, "%s: %ssourceTransform asks for a conversion this build does not do", at->file, at->where);
+		return rp_fail(at->err, RP_UNSUPPORTED, "%s: %ssourceTransform asks for a conversion this build does not do", at->file,
+			at->where);
 	const cJSON *storage = rp_json_field(at, "storage");
 	const cJSON *packing = cJSON_GetObjectItemCaseSensitive(storage, "packing");
 	if (cJSON_IsString(packing) && strcmp(packing->valuestring, "w4a16") == 0)
 		return rp_fail(at->err, RP_UNSUPPORTED, "%s: %sstorage.packing w4a16 is not read by this build", at->file, at->where);
 	const cJSON *companions = cJSON_GetObjectItemCaseSensitive(storage, "companions");
 	if (cJSON_IsArray(companions) && companions->child != NULL)
-		return rp_fail(at->err, RP_UNSUPPORTED, "%s: %sstorage.companions: tensors of several parts are not read by this build", at->file,
-			at->where);
+		return rp_fail(at->err, RP_UNSUPPORTED, "%s: %sstorage.companions: tensors of several parts are not read by this build",
+			at->file, at->where);
 	return RP_OK;
 }
 
 /* One range of one shard, checked. */
-static rp_code read_range(const rp_model *m, const rp_json_at *at, const char *shard_name, const char *shard_alias, uint64_t size, rp_span *out)
+static rp_code read_range(const rp_model *m, const rp_json_at *at, const char *shard_name, const char *shard_alias, uint64_t size,
+	rp_span *out)
 {
 	bool twice;
 	uint64_t shard, offset = 0;
@@ -229,8 +255,9 @@ static rp_code read_range(const rp_model *m, const rp_json_at *at, const char *s
 		return rc;
 	uint64_t have = m->sources[shard].size;
 	if (size > have || offset > have - size)
-		return rp_fail(at->err, RP_FORMAT, "%s: %soffset: %llu bytes at %llu reach past the end of shard %llu (%llu bytes)", at->file, at->where,
-			(unsigned long long)size, (unsigned long long)offset, (unsigned long long)shard, (unsigned long long)have);
+		return rp_fail(at->err, RP_FORMAT, "%s: %soffset: %llu bytes at %llu reach past the end of shard %llu (%llu bytes)",
+			at->file, at->where, (unsigned long long)size, (unsigned long long)offset, (unsigned long long)shard,
+			(unsigned long long)have);
 	*out = (rp_span){ (uint32_t)shard, offset, size };
 	return RP_OK;
 }
@@ -288,8 +315,8 @@ static rp_code read_place(rp_model *m, const rp_json_at *at, rp_tensor *t, uint6
 	uint64_t sum;
 	rp_code rc = read_spans(m, at, list, spans, &t->n_spans, &sum);
 	if (rc == RP_OK && sum != size)
-		rc = rp_fail(at->err, RP_FORMAT, "%s: %ssize is %llu, its spans have %llu bytes", at->file, at->where, (unsigned long long)size,
-			(unsigned long long)sum);
+		rc = rp_fail(at->err, RP_FORMAT, "%s: %ssize is %llu, its spans have %llu bytes", at->file, at->where,
+			(unsigned long long)size, (unsigned long long)sum);
 	return rc;
 }
 

@@ -16,9 +16,21 @@ typedef struct st_type {
 } st_type;
 
 static const st_type types[] = {
-	{ "F32", RP_F32, 4 },   { "F16", RP_F16, 2 },   { "BF16", RP_BF16, 2 }, { "F64", RP_OTHER, 8 },     { "I64", RP_OTHER, 8 },
-	{ "I32", RP_OTHER, 4 }, { "I16", RP_OTHER, 2 }, { "I8", RP_OTHER, 1 },  { "U64", RP_OTHER, 8 },     { "U32", RP_OTHER, 4 },
-	{ "U16", RP_OTHER, 2 }, { "U8", RP_OTHER, 1 },  { "BOOL", RP_OTHER, 1 }, { "F8_E4M3", RP_OTHER, 1 }, { "F8_E5M2", RP_OTHER, 1 },
+	{ "F32", RP_F32, 4 },
+	{ "F16", RP_F16, 2 },
+	{ "BF16", RP_BF16, 2 },
+	{ "F64", RP_OTHER, 8 },
+	{ "I64", RP_OTHER, 8 },
+	{ "I32", RP_OTHER, 4 },
+	{ "I16", RP_OTHER, 2 },
+	{ "I8", RP_OTHER, 1 },
+	{ "U64", RP_OTHER, 8 },
+	{ "U32", RP_OTHER, 4 },
+	{ "U16", RP_OTHER, 2 },
+	{ "U8", RP_OTHER, 1 },
+	{ "BOOL", RP_OTHER, 1 },
+	{ "F8_E4M3", RP_OTHER, 1 },
+	{ "F8_E5M2", RP_OTHER, 1 },
 };
 
 typedef struct st_file {
@@ -30,21 +42,23 @@ typedef struct st_file {
 	rp_error *err;
 } st_file;
 
-static rp_code find_type(const st_file *f, const char *tensor, const cJSON *v, const st_type **out)
+/* NULL: see *rc. */
+static const st_type *find_type(const st_file *f, const char *tensor, const cJSON *v, rp_code *rc)
 {
-	if (!cJSON_IsString(v))
-		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': dtype is missing or not a string", f->path, tensor);
+	if (!cJSON_IsString(v)) {
+		*rc = rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': dtype is missing or not a string", f->path, tensor);
+		return NULL;
+	}
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (strcmp(v->valuestring, types[i].name) == 0) {
-			*out = &types[i];
-			return RP_OK;
-		}
-	return rp_fail(f->err, RP_UNSUPPORTED, "%s: tensor '%s' has dtype '%s', which this build does not know", f->path, tensor,
+		if (strcmp(v->valuestring, types[i].name) == 0)
+			return &types[i];
+	*rc = rp_fail(f->err, RP_UNSUPPORTED, "%s: tensor '%s' has dtype '%s', which this build does not know", f->path, tensor,
 		v->valuestring);
+	return NULL;
 }
 
-static rp_code read_numbers(const st_file *f, const char *tensor, const cJSON *array, const char *field, uint64_t *out, size_t max,
-	uint32_t *n, rp_code too_many)
+static rp_code read_numbers(const st_file *f, const char *tensor, const cJSON *array, const char *field, uint64_t *out,
+	size_t max, uint32_t *n, rp_code too_many)
 {
 	if (!cJSON_IsArray(array))
 		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': %s is missing or not an array", f->path, tensor, field);
@@ -53,8 +67,8 @@ static rp_code read_numbers(const st_file *f, const char *tensor, const cJSON *a
 		if (*n == max)
 			return rp_fail(f->err, too_many, "%s: tensor '%s': %s has more than %zu numbers", f->path, tensor, field, max);
 		if (!rp_json_whole(e, &out[(*n)++]))
-			return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': %s[%u] is not a whole number from 0 to 2^53", f->path, tensor, field,
-				*n - 1);
+			return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': %s[%u] is not a whole number from 0 to 2^53", f->path, tensor,
+				field, *n - 1);
 	}
 	return RP_OK;
 }
@@ -65,24 +79,27 @@ static rp_code add_tensor(st_file *f, const cJSON *entry)
 	if (!cJSON_IsObject(entry))
 		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s' is not described by an object", f->path, name);
 	uint64_t dims[RP_MAX_DIMS], range[2];
-	uint32_t n_dims, n_range;
-	const st_type *type = NULL;
-	rp_tensor *t;
-	rp_code rc = find_type(f, name, cJSON_GetObjectItemCaseSensitive(entry, "dtype"), &type);
+	uint32_t n_dims = 0, n_range = 0;
+	rp_tensor *t = NULL;
+	rp_code rc = RP_OK;
+	const st_type *type = find_type(f, name, cJSON_GetObjectItemCaseSensitive(entry, "dtype"), &rc);
+	if (type == NULL)
+		return rc;
+	rc = read_numbers(f, name, cJSON_GetObjectItemCaseSensitive(entry, "shape"), "shape", dims, RP_MAX_DIMS, &n_dims,
+		RP_UNSUPPORTED);
 	if (rc == RP_OK)
-		rc = read_numbers(f, name, cJSON_GetObjectItemCaseSensitive(entry, "shape"), "shape", dims, RP_MAX_DIMS, &n_dims, RP_UNSUPPORTED);
-	if (rc == RP_OK)
-		rc = read_numbers(f, name, cJSON_GetObjectItemCaseSensitive(entry, "data_offsets"), "data_offsets", range, 2, &n_range, RP_FORMAT);
+		rc = read_numbers(f, name, cJSON_GetObjectItemCaseSensitive(entry, "data_offsets"), "data_offsets", range, 2, &n_range,
+			RP_FORMAT);
 	if (rc == RP_OK)
 		rc = rp_model_add_tensor(f->m, (rp_str){ name, strlen(name) }, type->dtype, type->bytes, dims, n_dims, &t, f->err);
 	if (rc != RP_OK)
 		return rc;
 	if (n_range != 2 || range[0] > range[1] || range[1] > f->data_size)
-		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': data_offsets are no range within the %llu bytes of data", f->path, name,
-			(unsigned long long)f->data_size);
+		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': data_offsets are no range within the %llu bytes of data", f->path,
+			name, (unsigned long long)f->data_size);
 	if (range[1] - range[0] != t->size)
-		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': data_offsets span %llu bytes, its shape and dtype need %llu", f->path, name,
-			(unsigned long long)(range[1] - range[0]), (unsigned long long)t->size);
+		return rp_fail(f->err, RP_FORMAT, "%s: tensor '%s': data_offsets span %llu bytes, its shape and dtype need %llu", f->path,
+			name, (unsigned long long)(range[1] - range[0]), (unsigned long long)t->size);
 	f->used += t->size; /* may pass data_size when ranges overlap, which is found below; each is at most a file's size */
 	return rp_tensor_set_range(f->m, t, f->source, f->data + range[0], f->err);
 }
@@ -112,7 +129,8 @@ rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_sha256 *digest, rp_
 	st_file f = { .m = m, .source = source, .path = s->path, .err = err };
 	unsigned char start[8];
 	if (s->size < sizeof start)
-		return rp_fail(err, RP_FORMAT, "%s: truncated: %llu bytes, a safetensors file starts with 8", s->path, (unsigned long long)s->size);
+		return rp_fail(err, RP_FORMAT, "%s: truncated: %llu bytes, a safetensors file starts with 8", s->path,
+			(unsigned long long)s->size);
 	rp_code rc = rp_source_read(s, 0, start, sizeof start, err);
 	if (rc != RP_OK)
 		return rc;

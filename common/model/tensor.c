@@ -53,8 +53,8 @@ static bool measure(rp_tensor *t, uint32_t other_bytes)
 	return ok && rp_mul_u64(rows, row_bytes, &t->size) && t->size <= INT64_MAX;
 }
 
-rp_code rp_model_add_tensor(rp_model *m, rp_str name, rp_dtype dtype, uint32_t other_bytes, const uint64_t *dims,
-	uint32_t n_dims, rp_tensor **out, rp_error *err)
+rp_code rp_model_add_tensor(rp_model *m, rp_str name, rp_dtype dtype, uint32_t other_bytes, const uint64_t *dims, uint32_t n_dims,
+	rp_tensor **out, rp_error *err)
 {
 	rp_code rc = check_name(m, name, err);
 	if (rc != RP_OK)
@@ -109,17 +109,19 @@ static rp_code index_names(rp_model *m, rp_error *err)
 {
 	named *sorted = rp_alloc_array(m->n_tensors, sizeof *sorted);
 	m->by_name = rp_alloc_array(m->n_tensors, sizeof *m->by_name);
-	rp_code rc = sorted != NULL && m->by_name != NULL ? RP_OK : rp_no_memory(err, m->n_tensors * sizeof *sorted, "names");
-	if (rc == RP_OK) {
-		for (size_t i = 0; i < m->n_tensors; i++)
-			sorted[i] = (named){ m->tensors[i].name, (uint32_t)i };
-		if (m->n_tensors > 0)
-			qsort(sorted, m->n_tensors, sizeof *sorted, compare_named);
-		for (size_t i = 0; i < m->n_tensors && rc == RP_OK; i++) {
-			m->by_name[i] = sorted[i].index;
-			if (i > 0 && strcmp(sorted[i - 1].name, sorted[i].name) == 0)
-				rc = rp_fail(err, RP_FORMAT, "%s: tensor '%s' is there twice", m->path, sorted[i].name);
-		}
+	if (sorted == NULL || m->by_name == NULL) {
+		free(sorted);
+		return rp_no_memory(err, m->n_tensors * sizeof *sorted, "the names of tensors");
+	}
+	for (size_t i = 0; i < m->n_tensors; i++)
+		sorted[i] = (named){ m->tensors[i].name, (uint32_t)i };
+	if (m->n_tensors > 0)
+		qsort(sorted, m->n_tensors, sizeof *sorted, compare_named);
+	rp_code rc = RP_OK;
+	for (size_t i = 0; i < m->n_tensors && rc == RP_OK; i++) {
+		m->by_name[i] = sorted[i].index;
+		if (i > 0 && strcmp(sorted[i - 1].name, sorted[i].name) == 0)
+			rc = rp_fail(err, RP_FORMAT, "%s: tensor '%s' is there twice", m->path, sorted[i].name);
 	}
 	free(sorted);
 	return rc;
@@ -186,8 +188,8 @@ const rp_tensor *rp_model_find(const rp_model *m, const char *name)
 rp_code rp_tensor_read(const rp_model *m, const rp_tensor *t, uint64_t offset, void *dst, size_t n, rp_error *err)
 {
 	if (n > t->size || offset > t->size - n)
-		return rp_fail(err, RP_INTERNAL, "tensor '%s': read of %zu bytes at %llu of %llu", t->name, n,
-			(unsigned long long)offset, (unsigned long long)t->size);
+		return rp_fail(err, RP_INTERNAL, "tensor '%s': read of %zu bytes at %llu of %llu", t->name, n, (unsigned long long)offset,
+			(unsigned long long)t->size);
 	char *to = dst;
 	for (uint32_t i = 0; i < t->n_spans && n > 0; i++) {
 		const rp_span *s = &t->spans[i];
@@ -221,7 +223,8 @@ const void *rp_tensor_map(const rp_model *m, const rp_tensor *t)
 enum { CHUNK = 256 * 1024 };
 
 /* Rows without padding are one long row: decode it in pieces of whole blocks. */
-static rp_code decode_long_row(const rp_model *m, const rp_tensor *t, uint64_t row, uint64_t k, void *chunk, float *dst, rp_error *err)
+static rp_code decode_long_row(const rp_model *m, const rp_tensor *t, uint64_t row, uint64_t k, void *chunk, float *dst,
+	rp_error *err)
 {
 	const rp_dtype_info *d = rp_dtype_get(t->dtype);
 	uint64_t per_piece = CHUNK / d->block_bytes * d->block_values, row_bytes = 0;

@@ -69,6 +69,18 @@ void mm_values(float *out, size_t n, uint32_t seed, float scale)
 	}
 }
 
+void mm_seed(const void *bytes, size_t n)
+{
+	const char *folder = getenv("REPLOID_SEEDS");
+	unsigned char hash[RP_HASH_BYTES];
+	char hex[RP_HASH_HEX];
+	if (folder == NULL || n > 1 << 16)
+		return;
+	rp_sha256_once(bytes, n, hash);
+	rp_hex(hex, hash, 8);
+	mm_write(folder, hex, bytes, n);
+}
+
 static uint64_t product(uint32_t n_dims, const uint64_t *dims)
 {
 	uint64_t n = 1;
@@ -186,8 +198,18 @@ void mm_gguf_strings(mm_gguf *g, const char *key, const char *const *v, size_t n
 
 uint32_t mm_gguf_type(rp_dtype t)
 {
-	static const uint32_t ids[RP_DTYPE_COUNT] = { [RP_F32] = 0, [RP_F16] = 1, [RP_BF16] = 30, [RP_Q4_0] = 2, [RP_Q4_1] = 3,
-		[RP_Q5_0] = 6, [RP_Q5_1] = 7, [RP_Q8_0] = 8, [RP_Q4_K] = 12, [RP_Q5_K] = 13, [RP_Q6_K] = 14, [RP_OTHER] = 26 };
+	static const uint32_t ids[RP_DTYPE_COUNT] = { [RP_F32] = 0,
+		[RP_F16] = 1,
+		[RP_BF16] = 30,
+		[RP_Q4_0] = 2,
+		[RP_Q4_1] = 3,
+		[RP_Q5_0] = 6,
+		[RP_Q5_1] = 7,
+		[RP_Q8_0] = 8,
+		[RP_Q4_K] = 12,
+		[RP_Q5_K] = 13,
+		[RP_Q6_K] = 14,
+		[RP_OTHER] = 26 };
 	return ids[t];
 }
 
@@ -248,7 +270,8 @@ void mm_st_tensor(mm_safetensors *s, const char *name, rp_dtype dtype, uint32_t 
 {
 	size_t from = s->data.len;
 	add_encoded(&s->data, dtype, n_dims, dims, values);
-	assert_true(rp_buf_addf(&s->header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", s->header.len > 0 ? "," : "", name, rp_dtype_get(dtype)->name));
+	assert_true(rp_buf_addf(&s->header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", s->header.len > 0 ? "," : "", name,
+		rp_dtype_get(dtype)->name));
 	put_shape(&s->header, n_dims, dims);
 	assert_true(rp_buf_addf(&s->header, "],\"data_offsets\":[%zu,%zu]}", from, s->data.len));
 }
@@ -274,8 +297,9 @@ void mm_st_raw(rp_buf *b, const char *header, size_t n_data)
 void mm_rdrr_init(mm_rdrr *r)
 {
 	*r = (mm_rdrr){ .shard_size = 64 << 20,
-		.architecture = "{\"numLayers\":2,\"hiddenSize\":256,\"intermediateSize\":512,\"numAttentionHeads\":2,\"numKeyValueHeads\":1,"
-				"\"headDim\":64,\"vocabSize\":512,\"maxSeqLen\":1024}",
+		.architecture =
+			"{\"numLayers\":2,\"hiddenSize\":256,\"intermediateSize\":512,\"numAttentionHeads\":2,\"numKeyValueHeads\":1,"
+			"\"headDim\":64,\"vocabSize\":512,\"maxSeqLen\":1024}",
 		.inference = "{}" };
 }
 
@@ -285,13 +309,15 @@ void mm_rdrr_free(mm_rdrr *r)
 	rp_buf_free(&r->data);
 }
 
-void mm_rdrr_tensor(mm_rdrr *r, const char *name, const char *role, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims, const float *values)
+void mm_rdrr_tensor(mm_rdrr *r, const char *name, const char *role, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims,
+	const float *values)
 {
 	size_t from = r->data.len;
 	add_encoded(&r->data, dtype, n_dims, dims, values);
 	size_t size = r->data.len - from;
 	bool quantised = rp_dtype_get(dtype)->block_values > 1;
-	assert_true(rp_buf_addf(&r->tensors, "%s\"%s\":{\"dtype\":\"%s\",\"role\":\"%s\",\"group\":\"other\",%s\"size\":%zu,\"shape\":[",
+	assert_true(rp_buf_addf(&r->tensors,
+		"%s\"%s\":{\"dtype\":\"%s\",\"role\":\"%s\",\"group\":\"other\",%s\"size\":%zu,\"shape\":[",
 		r->tensors.len > 0 ? ",\n" : "", name, dtype == RP_Q4_K ? "Q4_K_M" : rp_dtype_get(dtype)->name, role,
 		quantised ? "\"layout\":\"row\"," : "", size));
 	put_shape(&r->tensors, n_dims, dims);
@@ -315,8 +341,10 @@ void mm_rdrr_write(const mm_rdrr *r, const char *folder)
 {
 	rp_buf m;
 	rp_buf_init(&m, 0);
-	assert_true(rp_buf_addf(&m, "{\"version\":1,\"modelId\":\"made\",\"modelType\":\"transformer\",\"quantization\":\"mixed\",\n\"architecture\":%s,\n"
-				    "\"inference\":%s,\n\"shards\":[", r->architecture, r->inference));
+	assert_true(rp_buf_addf(&m,
+		"{\"version\":1,\"modelId\":\"made\",\"modelType\":\"transformer\",\"quantization\":\"mixed\",\n\"architecture\":%s,\n"
+		"\"inference\":%s,\n\"shards\":[",
+		r->architecture, r->inference));
 	for (uint64_t at = 0, i = 0; at < r->data.len; at += r->shard_size, i++) {
 		size_t n = r->data.len - at < r->shard_size ? (size_t)(r->data.len - at) : (size_t)r->shard_size;
 		unsigned char hash[RP_HASH_BYTES];
@@ -324,8 +352,8 @@ void mm_rdrr_write(const mm_rdrr *r, const char *folder)
 		snprintf(name, sizeof name, "shard_%05u.bin", (unsigned)i);
 		rp_sha256_once(r->data.data + at, n, hash);
 		mm_write(folder, name, r->data.data + at, n);
-		assert_true(rp_buf_addf(&m, "%s{\"index\":%llu,\"filename\":\"%s\",\"size\":%zu,\"hash\":\"%s\",\"offset\":%llu}", i > 0 ? ",\n" : "",
-			(unsigned long long)i, name, n, rp_hex(hex, hash, sizeof hash), (unsigned long long)at));
+		assert_true(rp_buf_addf(&m, "%s{\"index\":%llu,\"filename\":\"%s\",\"size\":%zu,\"hash\":\"%s\",\"offset\":%llu}",
+			i > 0 ? ",\n" : "", (unsigned long long)i, name, n, rp_hex(hex, hash, sizeof hash), (unsigned long long)at));
 	}
 	assert_true(rp_buf_addf(&m, "],\n\"tensors\":{%s},\n\"totalSize\":%zu,\"hashAlgorithm\":\"sha256\",\"eos_token_id\":[2]}\n",
 		r->tensors.len > 0 ? r->tensors.data : "", r->data.len));

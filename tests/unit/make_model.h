@@ -15,6 +15,9 @@ char *mm_replace(const char *text, const char *from, const char *to);
 /* Values for weights: a fixed pseudo-random sequence in about [-1, 1) times scale. */
 void mm_values(float *out, size_t n, uint32_t seed, float scale);
 
+/* Keep bytes as a seed for fuzzing: a file named by their hash in $REPLOID_SEEDS; nothing when that is not set. */
+void mm_seed(const void *bytes, size_t n);
+
 /* ---- GGUF ---- */
 typedef struct mm_gguf {
 	uint32_t version, alignment; /* 3 and 32 from init; change before the first tensor */
@@ -34,7 +37,8 @@ void mm_gguf_strings(mm_gguf *g, const char *key, const char *const *v, size_t n
 /* elem: GGUF's type of the elements, bytes: all of them. */
 void mm_gguf_array(mm_gguf *g, const char *key, uint32_t elem, uint64_t n, const void *bytes, size_t n_bytes);
 /* A tensor from float32 values (encoded to dtype); dims outermost first; rows must be whole blocks. */
-void mm_gguf_tensor(mm_gguf *g, const char *name, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims, const float *values);
+void mm_gguf_tensor(
+	mm_gguf *g, const char *name, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims, const float *values);
 /* An entry of the table alone, as wrong as wanted: type id, dims in the file's own order (innermost first), offset. */
 void mm_gguf_info(mm_gguf *g, const char *name, uint32_t n_dims, const uint64_t *dims, uint32_t type, uint64_t offset);
 /* The whole file; free b with rp_buf_free. */
@@ -58,14 +62,15 @@ void mm_st_raw(rp_buf *b, const char *header, size_t n_data);
 typedef struct mm_rdrr {
 	rp_buf tensors, data; /* the JSON of the tensors; all of their bytes */
 	uint64_t shard_size;  /* 64 MiB from init; smaller to see tensors cross shards */
-	/* parts of the manifest, JSON text; from init a transformer of 2 layers without norms flags */
+	/* parts of the manifest, JSON text; from init a transformer of 2 layers, inference empty */
 	const char *architecture, *inference;
 } mm_rdrr;
 
 void mm_rdrr_init(mm_rdrr *r);
 void mm_rdrr_free(mm_rdrr *r);
 /* From float32 values, rows padded to whole blocks. */
-void mm_rdrr_tensor(mm_rdrr *r, const char *name, const char *role, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims, const float *values);
+void mm_rdrr_tensor(mm_rdrr *r, const char *name, const char *role, rp_dtype dtype, uint32_t n_dims, const uint64_t *dims,
+	const float *values);
 /* Write manifest.json and shard_NNNNN.bin (true SHA-256) into the folder. */
 void mm_rdrr_write(const mm_rdrr *r, const char *folder);
 

@@ -98,7 +98,8 @@ static void tensors_of_the_gguf_package_read_back(void **state)
 	static const struct {
 		const char *name;
 		float error;
-	} quants[] = { { "quant.Q4_0", 0.25f }, { "quant.Q4_1", 0.2f }, { "quant.Q5_0", 0.13f }, { "quant.Q5_1", 0.1f }, { "quant.Q8_0", 0.02f } };
+	} quants[] = { { "quant.Q4_0", 0.25f }, { "quant.Q4_1", 0.2f }, { "quant.Q5_0", 0.13f }, { "quant.Q5_1", 0.1f },
+		{ "quant.Q8_0", 0.02f } };
 	for (size_t q = 0; q < sizeof quants / sizeof *quants; q++) {
 		t = rp_model_find(m, quants[q].name);
 		assert_non_null(t);
@@ -122,6 +123,7 @@ static void tensors_of_the_gguf_package_read_back(void **state)
 static rp_code parse(const rp_buf *b, rp_model **m, rp_error *e)
 {
 	*m = NULL;
+	mm_seed(b->data, b->len);
 	return rp_model_open_memory(RP_FORMAT_GGUF, b->data, b->len, m, e);
 }
 
@@ -321,7 +323,8 @@ static void counts_are_held_against_the_bytes_left(void **state)
 static void string_lengths_are_held_against_the_bytes_left(void **state)
 {
 	(void)state;
-	static const char lengths[][8] = { "\0\0\0\x40\0\0\0\0", "\xff\xff\xff\xff\xff\xff\xff\xff", "\xf8\xff\xff\xff\xff\xff\xff\x7f" };
+	static const char lengths[][8] = { "\0\0\0\x40\0\0\0\0", "\xff\xff\xff\xff\xff\xff\xff\xff",
+		"\xf8\xff\xff\xff\xff\xff\xff\x7f" };
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		mm_gguf g;
 		start(&g);
@@ -467,8 +470,8 @@ static void unknown_types_name_the_tensor(void **state)
 	static const struct {
 		uint32_t id;
 		const char *words;
-	} cases[] = { { 4, "tensor 'w' has type 4 (unknown)" }, { 10, "type 10 (Q2_K)" }, { 39, "MXFP4" }, { 256, "type 256 (unknown)" },
-		{ UINT32_MAX, "unknown" } };
+	} cases[] = { { 4, "tensor 'w' has type 4 (unknown)" }, { 10, "type 10 (Q2_K)" }, { 39, "MXFP4" },
+		{ 256, "type 256 (unknown)" }, { UINT32_MAX, "unknown" } };
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		mm_gguf g;
 		start(&g);

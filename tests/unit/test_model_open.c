@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,19 +150,57 @@ static void a_file_that_is_replaced_stays_the_one_opened(void **state)
 	mm_remove_folder(folder);
 }
 
+static void *read_and_map(void *model)
+{
+	const rp_model *m = model;
+	const rp_tensor *t = rp_model_find(m, "w");
+	float *y = rp_alloc_array(4096, sizeof *y);
+	bool same = rp_tensor_f32(m, t, y, NULL) == RP_OK && memcmp(y, rp_tensor_map(m, t), 4096 * sizeof *y) == 0;
+	free(y);
+	return same ? model : NULL;
+}
+
+static void many_threads_read_one_model(void **state)
+{
+	(void)state;
+	char *folder = mm_temp_folder();
+	put_gguf(folder, "a.gguf");
+	rp_model *m;
+	rp_error e;
+	assert_int_equal(open_path(folder, &m, &e), RP_OK);
+	pthread_t threads[8];
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_and_map, m), 0);
+	for (size_t i = 0; i < 8; i++) {
+		void *result;
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_ptr_equal(result, m);
+	}
+	rp_model_close(m);
+	mm_remove_folder(folder);
+}
+
+static char *smollm2_path(void)
+{
+	static const char file[] = "models/smollm2-135m-instruct-q4_1/SmolLM2-135M-Instruct.Q4_1.gguf";
+	const char *store = getenv("REPLOID_HOME"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	if (store != NULL)
+		return rp_asprintf("%s/%s", store, file);
+	if (data != NULL)
+		return rp_asprintf("%s/reploid/%s", data, file);
+	return rp_asprintf("%s/.local/share/reploid/%s", home != NULL ? home : "", file);
+}
+
 /* The real thing, when scripts/get-smollm2 has put it in the store. */
 static void smollm2_is_read(void **state)
 {
 	(void)state;
-	const char *home = getenv("REPLOID_HOME"), *data = getenv("XDG_DATA_HOME"), *user = getenv("HOME");
-	static const char file[] = "models/smollm2-135m-instruct-q4_1/SmolLM2-135M-Instruct.Q4_1.gguf";
-	char *path = home != NULL ? rp_asprintf("%s/%s", home, file)
-		   : data != NULL ? rp_asprintf("%s/reploid/%s", data, file)
-				  : rp_asprintf("%s/.local/share/reploid/%s", user != NULL ? user : "", file);
+	char *path = smollm2_path();
 	if (access(path, R_OK) != 0) {
 		print_message("SKIP: %s is not there (scripts/get-smollm2)\n", path);
 		free(path);
 		skip();
+		return;
 	}
 	rp_model *m;
 	rp_error e;
@@ -190,6 +229,7 @@ int main(void)
 		cmocka_unit_test(only_regular_files_are_read),
 		cmocka_unit_test(a_file_that_shrinks_gives_an_error),
 		cmocka_unit_test(a_file_that_is_replaced_stays_the_one_opened),
+		cmocka_unit_test(many_threads_read_one_model),
 		cmocka_unit_test(smollm2_is_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

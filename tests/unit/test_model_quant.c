@@ -125,8 +125,16 @@ static float *normal_values(size_t n, uint32_t seed)
 static void encoding_loses_little(void **state)
 {
 	(void)state;
-	static const double limit[RP_DTYPE_COUNT] = { [RP_F32] = 0, [RP_F16] = 3e-4, [RP_BF16] = 2.5e-3, [RP_Q4_0] = 0.085,
-		[RP_Q4_1] = 0.075, [RP_Q5_0] = 0.042, [RP_Q5_1] = 0.037, [RP_Q8_0] = 0.006, [RP_Q4_K] = 0.075, [RP_Q5_K] = 0.038,
+	static const double limit[RP_DTYPE_COUNT] = { [RP_F32] = 0,
+		[RP_F16] = 3e-4,
+		[RP_BF16] = 2.5e-3,
+		[RP_Q4_0] = 0.085,
+		[RP_Q4_1] = 0.075,
+		[RP_Q5_0] = 0.042,
+		[RP_Q5_1] = 0.037,
+		[RP_Q8_0] = 0.006,
+		[RP_Q4_K] = 0.075,
+		[RP_Q5_K] = 0.038,
 		[RP_Q6_K] = 0.021 };
 	size_t rows = 40, k = 512;
 	float *x = normal_values(rows * k, 7), *y = rp_alloc_array(rows * k, sizeof *y);

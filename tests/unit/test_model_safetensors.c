@@ -16,6 +16,7 @@ static void expect_bytes(const rp_buf *b, rp_code code, const char *in_message)
 {
 	rp_model *m = NULL;
 	rp_error e = { 0 };
+	mm_seed(b->data, b->len);
 	rp_code rc = rp_model_open_memory(RP_FORMAT_SAFETENSORS, b->data, b->len, &m, &e);
 	if (rc != code || (in_message != NULL && strstr(e.msg, in_message) == NULL))
 		fail_msg("got %s: %s; expected %s with '%s'", rp_code_word(rc), e.msg, rp_code_word(code), in_message);
@@ -44,6 +45,7 @@ static void a_file_reads_back(void **state)
 	mm_st_tensor(&s, "five", RP_F32, 5, (uint64_t[]){ 1, 2, 3, 1, 4 }, x);
 	rp_buf b;
 	mm_st_build(&s, &b);
+	mm_seed(b.data, b.len);
 	rp_model *m = NULL;
 	rp_error e;
 	assert_int_equal(rp_model_open_memory(RP_FORMAT_SAFETENSORS, b.data, b.len, &m, &e), RP_OK);
@@ -100,10 +102,12 @@ static void header_lengths_are_held_against_the_file(void **state)
 static void offsets_agree_with_the_shape(void **state)
 {
 	(void)state;
-	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,12]}}", 12, RP_FORMAT, "span 12 bytes, its shape and dtype need 16");
+	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,12]}}", 12, RP_FORMAT,
+		"span 12 bytes, its shape and dtype need 16");
 	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}", 12, RP_FORMAT, "no range within");
 	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[16,0]}}", 16, RP_FORMAT, "no range within");
-	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[9007199254740988,9007199254740992]}}", 4, RP_FORMAT, "no range within");
+	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[9007199254740988,9007199254740992]}}", 4, RP_FORMAT,
+		"no range within");
 	expect("{\"w\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0]}}", 4, RP_FORMAT, "no range within");
 	expect("{\"w\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4,8]}}", 4, RP_FORMAT, "more than 2 numbers");
 }
@@ -112,17 +116,21 @@ static void offsets_agree_with_the_shape(void **state)
 static void sizes_that_wrap_are_refused(void **state)
 {
 	(void)state;
-	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[4398046511105,4194304],\"data_offsets\":[0,16]}}", 16, RP_FORMAT, "does not fit 63 bits");
-	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, RP_FORMAT, "does not fit 63 bits");
+	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[4398046511105,4194304],\"data_offsets\":[0,16]}}", 16, RP_FORMAT,
+		"does not fit 63 bits");
+	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, RP_FORMAT,
+		"does not fit 63 bits");
 }
 
 static void data_has_no_holes_and_no_overlaps(void **state)
 {
 	(void)state;
-	expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12,
-		RP_FORMAT, "take 8 bytes, the file has 12");
-	expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]},"
-	       "\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[16,20]}}",
+	expect(
+		"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+		12, RP_FORMAT, "take 8 bytes, the file has 12");
+	expect(
+		"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]},"
+		"\"c\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[16,20]}}",
 		20, RP_FORMAT, "'a' and 'b' overlap");
 	expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, RP_FORMAT, "the file has 5");
 }
@@ -131,16 +139,18 @@ static void data_has_no_holes_and_no_overlaps(void **state)
 static void duplicate_names_are_refused(void **state)
 {
 	(void)state;
-	expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
-		RP_FORMAT, "'a' is there twice");
+	expect(
+		"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+		8, RP_FORMAT, "'a' is there twice");
 }
 
 /* promptfoo/modelaudit#1607. */
 static void empty_tensors_are_legal(void **state)
 {
 	(void)state;
-	expect("{\"e\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[0,0]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-	       "\"f\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[4,4]}}",
+	expect(
+		"{\"e\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[0,0]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+		"\"f\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[4,4]}}",
 		4, RP_OK, NULL);
 }
 
@@ -153,7 +163,8 @@ static void malformed_entries_are_refused(void **state)
 	expect("{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, RP_FORMAT, "shape is missing");
 	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, RP_FORMAT, "data_offsets is missing");
 	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, RP_FORMAT, "shape[0] is not a whole number");
-	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[0.5,2],\"data_offsets\":[0,4]}}", 4, RP_FORMAT, "shape[0] is not a whole number");
+	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[0.5,2],\"data_offsets\":[0,4]}}", 4, RP_FORMAT,
+		"shape[0] is not a whole number");
 	expect("{\"w\":{\"dtype\":\"Q9\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, RP_UNSUPPORTED, "'w' has dtype 'Q9'");
 	expect("{\"w\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, RP_UNSUPPORTED, "more than 8");
 	expect("{\"__metadata__\":{\"a\":1}}", 0, RP_FORMAT, "__metadata__");
@@ -189,12 +200,11 @@ static void a_folder_brings_its_config(void **state)
 	char *folder = mm_temp_folder();
 	rp_model *m;
 	rp_error e;
-	char first[80];
 	put_model(folder, "model.safetensors", "w", 3);
 	assert_int_equal(open_path(folder, &m, &e), RP_OK);
 	assert_null(rp_model_json(m));
 	assert_null(rp_model_sibling(m, "config.json"));
-	strcpy(first, rp_model_identity(m));
+	char *first = rp_strdup(rp_model_identity(m));
 	assert_int_equal(strlen(first), 7 + 64);
 	rp_model_close(m);
 	mm_write(folder, "config.json", "{\"rope_theta\":7}", 16);
@@ -202,6 +212,7 @@ static void a_folder_brings_its_config(void **state)
 	assert_int_equal(rp_model_format(m), RP_FORMAT_SAFETENSORS);
 	assert_int_equal(cJSON_GetObjectItem(rp_model_json(m), "rope_theta")->valueint, 7);
 	assert_string_not_equal(first, rp_model_identity(m));
+	free(first);
 	char *sibling = rp_model_sibling(m, "config.json");
 	assert_non_null(sibling);
 	free(sibling);
@@ -222,7 +233,8 @@ static void several_files_are_one_model(void **state)
 	float y;
 	put_model(folder, "model-00001-of-00002.safetensors", "a", 1);
 	put_model(folder, "model-00002-of-00002.safetensors", "b", 2);
-	const char *index = "{\"metadata\":{},\"weight_map\":{\"b\":\"model-00002-of-00002.safetensors\",\"a\":\"model-00001-of-00002.safetensors\"}}";
+	const char *index =
+		"{\"metadata\":{},\"weight_map\":{\"b\":\"model-00002-of-00002.safetensors\",\"a\":\"model-00001-of-00002.safetensors\"}}";
 	mm_write(folder, "model.safetensors.index.json", index, strlen(index));
 	assert_int_equal(open_path(folder, &m, &e), RP_OK);
 	assert_int_equal(rp_model_n_tensors(m), 2);
