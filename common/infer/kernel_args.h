@@ -152,16 +152,17 @@ static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
 	return (rp_grid){ a->v_heads, a->n_segs, rp_ceil_div(a->v_dim, RP_DELTA_CHUNK_COLS) };
 }
 
-/* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: there is nothing to share but loads, and
- * barriers are dear. `wide` is the subgroup size for a _subgroup kernel, 0 for the portable one. */
+/* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: barriers are dear there. `wide` is the
+ * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 8. */
 static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t n_rows)
 {
 	uint32_t tile_m = n_rows < 8 ? n_rows : 8;
-	if (wide != 0) {
-		uint32_t lanes = wide > 32 ? wide : 32;
-		return (rp_shape){ lanes, lanes, tile_m };
-	}
-	return cpu ? (rp_shape){ 32, 1, tile_m } : (rp_shape){ 128, 32, tile_m };
+	if (cpu)
+		return (rp_shape){ 16, 1, tile_m };
+	if (wide == 0)
+		return (rp_shape){ 128, 32, tile_m };
+	uint32_t lanes = wide > 32 ? wide : 32;
+	return (rp_shape){ lanes, lanes, tile_m };
 }
 
 static inline rp_shape rp_shape_norm(bool cpu, uint32_t wide, uint32_t group)

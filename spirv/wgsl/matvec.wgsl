@@ -306,9 +306,19 @@ fn sum_lanes(i: u32, v: vec4<f32>) -> vec4<f32> {
 	return partial[i - i % LANES];
 }
 
-fn dot_run(u: ptr<function, Unit>, h: u32, x0: vec4<f32>, x1: vec4<f32>, x2: vec4<f32>, x3: vec4<f32>) -> f32 {
+// The eight vectors of row r of x that a unit with these runs meets.
+fn x_unit(i: u32, r: u32, runs: vec2<u32>) -> array<vec4<f32>, 8> {
+	var v: array<vec4<f32>, 8>;
+	for (var j = 0u; j < 8u; j++) {
+		v[j] = x_at(r, runs[j / 4u] + j % 4u * 4u);
+	}
+	return v;
+}
+
+fn dot_run(u: ptr<function, Unit>, h: u32, x: ptr<function, array<vec4<f32>, 8>>) -> f32 {
 	let q = 4u * h;
-	return (dot((*u).q[q], x0) + dot((*u).q[q + 1u], x1)) + (dot((*u).q[q + 2u], x2) + dot((*u).q[q + 3u], x3));
+	return (dot((*u).q[q], (*x)[q]) + dot((*u).q[q + 1u], (*x)[q + 1u]))
+		+ (dot((*u).q[q + 2u], (*x)[q + 2u]) + dot((*u).q[q + 3u], (*x)[q + 3u]));
 }
 
 @compute @workgroup_size(WG)
@@ -322,25 +332,23 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	// columns past the end repeat the last one; nothing is written for them
 	let base = p.w_base + min(vec4<u32>(col, col + 1u, col + 2u, col + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
 	var acc: array<vec4<f32>, 8>;
-	for (var u = lane; u < units; u += LANES) {
+	for (var first = 0u; first < units; first += LANES) {
+		// in step, so that x_unit may exchange: a lane past the end repeats the last unit for nothing
+		let u = min(first + lane, units - 1u);
+		let worth = select(0.0, 1.0, LANES == 1u || first + lane < units);
 		var a = unit_at(base.x, u, nb);
 		var b = unit_at(base.y, u, nb);
 		var c = unit_at(base.z, u, nb);
 		var d = unit_at(base.w, u, nb);
 		let runs = runs_of(u);
 		for (var m = 0u; m < TILE_M; m++) {
-			let r = row + min(m, rows - 1u);
+			var xs = x_unit(i, row + min(m, rows - 1u), runs);
 			for (var h = 0u; h < 2u; h++) {
-				let k = runs[h];
-				let x0 = x_at(r, k);
-				let x1 = x_at(r, k + 4u);
-				let x2 = x_at(r, k + 8u);
-				let x3 = x_at(r, k + 12u);
-				let dots = vec4<f32>(dot_run(&a, h, x0, x1, x2, x3), dot_run(&b, h, x0, x1, x2, x3),
-					dot_run(&c, h, x0, x1, x2, x3), dot_run(&d, h, x0, x1, x2, x3));
-				let total = dot(x0 + x1 + x2 + x3, vec4<f32>(1.0));
-				acc[m] += vec4<f32>(a.scale[h], b.scale[h], c.scale[h], d.scale[h]) * dots
-					+ vec4<f32>(a.offset[h], b.offset[h], c.offset[h], d.offset[h]) * total;
+				let dots = vec4<f32>(dot_run(&a, h, &xs), dot_run(&b, h, &xs), dot_run(&c, h, &xs), dot_run(&d, h, &xs));
+				let total = dot((xs[4u * h] + xs[4u * h + 1u]) + (xs[4u * h + 2u] + xs[4u * h + 3u]), vec4<f32>(1.0));
+				let scale = vec4<f32>(a.scale[h], b.scale[h], c.scale[h], d.scale[h]);
+				let offset = vec4<f32>(a.offset[h], b.offset[h], c.offset[h], d.offset[h]);
+				acc[m] += worth * (scale * dots + offset * total);
 			}
 		}
 	}

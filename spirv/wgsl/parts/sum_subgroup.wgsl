@@ -1,8 +1,11 @@
-// Sum v over the LANES = WG lanes of the workgroup; the same answer in all of them. Uniform control flow only. A subgroup is a
-// run of consecutive lanes whose length is counted, not assumed.
+// Sum v over the lanes that share a result: all WG of the workgroup, or (LANES 1) none. The same answer in all of them.
+// Uniform control flow only. A subgroup is a run of consecutive lanes whose length is counted, not assumed.
 var<workgroup> partial: array<vec4<f32>, WG>;
 
 fn sum_lanes(i: u32, v: vec4<f32>) -> vec4<f32> {
+	if (LANES == 1u) {
+		return v;
+	}
 	let sum = subgroupAdd(v);
 	let size = subgroupAdd(1u);
 	workgroupBarrier(); // earlier readers are done
