@@ -14,3 +14,39 @@ build/tools/spirv-table: spirv/table.c $(wildcard common/base/*.c common/base/*.
 build/gen/kernel_table.c: build/tools/spirv-table spirv/kernels.json $(SPIRV_FILES)
 	@mkdir -p $(@D)
 	$(call say,GEN)build/tools/spirv-table spirv/kernels.json $@
+
+# ---- the translator ----
+# Its library part (no glslang in it) is tested and fuzzed on its own; spirv.c, reflect.c and main.c make the program.
+WGSLC_TOOL := spirv/wgslc/main.c spirv/wgslc/reflect.c spirv/wgslc/spirv.c
+WGSLC_SRC := $(filter-out $(WGSLC_TOOL),$(sort $(wildcard spirv/wgslc/*.c)))
+WGSLC_LIB := $(B)/libwgslc.a
+WGSLC := $(B)/tools/wgslc
+KERNEL_SOURCES := $(sort $(wildcard spirv/wgsl/*.wgsl))
+
+# The pinned glslang of scripts/get-glslang when it is there, else the system's.
+PINNED := build/glslang
+ifneq ($(wildcard $(PINNED)/lib/libglslang.a),)
+GLSLANG_CFLAGS := -I$(PINNED)/include
+GLSLANG_LIBDIR := -L$(PINNED)/lib
+GLSLANG_NAMES := $(patsubst $(PINNED)/lib/lib%.a,%,$(wildcard $(PINNED)/lib/lib*.a))
+else
+GLSLANG_NAMES := $(foreach n,glslang MachineIndependent GenericCodeGen OSDependent OGLCompiler SPIRV glslang-default-resource-limits,\
+	$(if $(wildcard /usr/lib/*/lib$(n).a /usr/lib/lib$(n).a /usr/local/lib/lib$(n).a),$(n)))
+endif
+GLSLANG_LIBS := $(GLSLANG_LIBDIR) -Wl,--start-group $(GLSLANG_NAMES:%=-l%) -Wl,--end-group
+GLSLANG_OPT := $(if $(wildcard $(PINNED)/lib/libglslang.a),,-lSPIRV-Tools-opt -lSPIRV-Tools)
+CROSS_LIBS = $(call libs_of,spirv-cross-c-shared)
+
+$(WGSLC_LIB): $(WGSLC_SRC:%.c=$(B)/%.o)
+	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
+$(B)/spirv/wgslc/spirv.o: CPPFLAGS_ALL += $(GLSLANG_CFLAGS)
+$(B)/spirv/wgslc/spirv.o: CFLAGS_ALL += -Wno-strict-prototypes
+$(WGSLC): $(WGSLC_TOOL:%.c=$(B)/%.o) $(WGSLC_LIB) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(filter %.o,$^) $(WGSLC_LIB) $(LIB) $(GLSLANG_LIBS) $(GLSLANG_OPT) $(CROSS_LIBS) -lstdc++ $(LIBS) -o $@
+
+.PHONY: wgslc spirv
+wgslc: $(WGSLC)
+spirv: $(WGSLC)
+	$(Q)spirv/wgsl/weave
+	$(Q)$(WGSLC) --kernels spirv/wgsl -o spirv --push --no-workgroup-init
