@@ -1,0 +1,167 @@
+#define _GNU_SOURCE /* O_PATH, syscall() */
+#include "base/confine.h"
+
+#if defined(__linux__)
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Landlock: which files can be opened ---- */
+
+/* Rights by the version of the interface that brought them; asking an older kernel for a newer right is an error. */
+enum { RIGHTS_V1_LAST = 12, RIGHT_REFER = 13, RIGHT_TRUNCATE = 14 };
+#define RIGHT(bit) ((uint64_t)1 << (bit))
+#define FILE_READ (LANDLOCK_ACCESS_FS_READ_FILE)
+#define FILE_WRITE (LANDLOCK_ACCESS_FS_WRITE_FILE | RIGHT(RIGHT_TRUNCATE))
+#define TREE_READ (FILE_READ | LANDLOCK_ACCESS_FS_READ_DIR)
+#define TREE_WRITE                                                                                                              \
+	(TREE_READ | FILE_WRITE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |      \
+		LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM | RIGHT(RIGHT_REFER))
+
+static uint64_t rights_of_version(long version)
+{
+	uint64_t all = RIGHT(RIGHTS_V1_LAST + 1) - 1;
+	if (version >= 2)
+		all |= RIGHT(RIGHT_REFER);
+	if (version >= 3)
+		all |= RIGHT(RIGHT_TRUNCATE);
+	return all;
+}
+
+static rp_code allow(int ruleset, const char *path, bool write, uint64_t known, rp_error *err)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return RP_OK;
+	struct stat st;
+	bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+	uint64_t rights = folder ? (write ? TREE_WRITE : TREE_READ) : (write ? FILE_READ | FILE_WRITE : FILE_READ);
+	struct landlock_path_beneath_attr rule = {.allowed_access = rights & known, .parent_fd = fd};
+	long failed = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	int why = errno;
+	close(fd);
+	return failed ? rp_fail_errno(err, RP_INTERNAL, why, "%s: cannot keep access to it while confining", path) : RP_OK;
+}
+
+static rp_code confine_files(const rp_confinement *c, bool *done, rp_error *err)
+{
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	if (version < 1)
+		return RP_OK;
+	uint64_t known = rights_of_version(version);
+	struct landlock_ruleset_attr attr = {.handled_access_fs = known};
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
+	if (ruleset < 0)
+		return rp_fail_errno(err, RP_INTERNAL, errno, "Landlock refuses a ruleset");
+	rp_code rc = RP_OK;
+	for (size_t i = 0; rc == RP_OK && i < c->n_read; i++)
+		rc = allow(ruleset, c->read[i], false, known, err);
+	for (size_t i = 0; rc == RP_OK && i < c->n_write; i++)
+		rc = allow(ruleset, c->write[i], true, known, err);
+	if (rc == RP_OK && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)
+		rc = rp_fail_errno(err, RP_INTERNAL, errno, "Landlock refuses to confine this process");
+	close(ruleset);
+	*done = rc == RP_OK;
+	return rc;
+}
+
+/* ---- seccomp: which system calls can be made ---- */
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCH AUDIT_ARCH_AARCH64
+#elif defined(__riscv) && __riscv_xlen == 64
+#define ARCH AUDIT_ARCH_RISCV64
+#endif
+
+#if defined(ARCH)
+static const unsigned never[] = {SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount,
+	SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_bpf, SYS_perf_event_open, SYS_init_module, SYS_finit_module, SYS_delete_module,
+	SYS_kexec_load, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_userfaultfd, SYS_unshare, SYS_setns, SYS_io_uring_setup};
+static const unsigned sockets[] = {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
+
+enum { N_NEVER = sizeof never / sizeof *never, N_SOCKETS = sizeof sockets / sizeof *sockets };
+
+typedef struct program {
+	struct sock_filter code[2 * (N_NEVER + N_SOCKETS) + 16];
+	unsigned short n;
+} program;
+
+static void emit(program *p, unsigned op, unsigned k, unsigned yes, unsigned no)
+{
+	p->code[p->n++] = (struct sock_filter){(unsigned short)op, (unsigned char)yes, (unsigned char)no, k};
+}
+
+static void refuse(program *p, const unsigned *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+		emit(p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+	}
+}
+
+static rp_code confine_calls(bool network, bool *done, rp_error *err)
+{
+	program p = {.n = 0};
+	emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	emit(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
+	emit(&p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+	emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+#if defined(__x86_64__)
+	/* the x32 interface has the same arch value and its own numbers */
+	emit(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1);
+	emit(&p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+#endif
+	refuse(&p, never, N_NEVER);
+	if (!network)
+		refuse(&p, sockets, N_SOCKETS);
+	emit(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	struct sock_fprog filter = {p.n, p.code};
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0) {
+		*done = true;
+		return RP_OK;
+	}
+	if (errno == ENOSYS || errno == EINVAL) /* a kernel without filters */
+		return RP_OK;
+	return rp_fail_errno(err, RP_INTERNAL, errno, "seccomp refuses to confine this process");
+}
+#else
+static rp_code confine_calls(bool network, bool *done, rp_error *err)
+{
+	(void)network;
+	(void)done;
+	(void)err;
+	return RP_OK;
+}
+#endif
+
+rp_code rp_confine(const rp_confinement *c, rp_confined *got, rp_error *err)
+{
+	*got = (rp_confined){false, false};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return RP_OK;
+	rp_code rc = confine_files(c, &got->files, err);
+	return rc == RP_OK ? confine_calls(c->network, &got->calls, err) : rc;
+}
+
+#else
+
+rp_code rp_confine(const rp_confinement *c, rp_confined *got, rp_error *err)
+{
+	(void)c;
+	(void)err;
+	*got = (rp_confined){false, false};
+	return RP_OK;
+}
+
+#endif
