@@ -143,7 +143,7 @@ const rp_tensor *rp_bind_head(rp_builder *b, const rp_tensor *embedding)
 		const rp_tensor *t = rp_model_find(b->model, names[i]);
 		if (!t)
 			continue;
-		bind(b, names[i], c->vocab, c->hidden);
+		(void)bind(b, names[i], c->vocab, c->hidden);
 		return tied && dense(t) && t->dtype == embedding->dtype ? embedding : t;
 	}
 	if (!tied)

@@ -46,7 +46,7 @@ static void read_attention(rp_builder *b)
 		rp_build_fail(b, RP_MODEL, "the rotated part of a head is %g, more than all of it", (double)part);
 	c->rotary_dim = b->code ? 2 : (uint32_t)((float)c->head_dim * part);
 	c->rotary_dim = rp_opt_u32(b, RP_FIELD("rope.dimension_count", NULL, NULL), 2, 4096, c->rotary_dim);
-	if (!b->code && c->n_heads % c->n_kv_heads != 0)
+	if (c->n_kv_heads > 0 && c->n_heads % c->n_kv_heads != 0)
 		rp_build_fail(b, RP_MODEL, "%u attention heads cannot share %u key heads evenly", c->n_heads, c->n_kv_heads);
 	if (c->rotary_dim > c->head_dim || c->rotary_dim % 2 != 0 || c->rotary_dim == 0)
 		rp_build_fail(b, RP_MODEL, "%u rotated values do not fit a head of %u in pairs", c->rotary_dim, c->head_dim);

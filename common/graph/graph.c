@@ -8,6 +8,8 @@
 static const rp_family *const families[] = {&rp_family_llama, &rp_family_qwen35};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
+/* Each format has its way to a family's index in the table; N_FAMILIES for an architecture none of them has. */
+
 /* What the model calls itself, for people. */
 typedef struct arch_name {
 	char field[32], value[200];
@@ -21,7 +23,7 @@ static bool hf_names(const rp_family *f, const char *type)
 	return false;
 }
 
-static const rp_family *find_gguf(rp_builder *b, arch_name *name)
+static size_t find_gguf(rp_builder *b, arch_name *name)
 {
 	rp_str arch;
 	rp_code code = rp_kv_str(b->model, "general.architecture", &arch, b->err);
@@ -31,18 +33,18 @@ static const rp_family *find_gguf(rp_builder *b, arch_name *name)
 	else if (code)
 		b->code = code;
 	if (b->code)
-		return NULL;
+		return N_FAMILIES;
 	snprintf(name->field, sizeof name->field, "general.architecture");
 	rp_show(name->value, sizeof name->value, arch.s, arch.n);
 	for (size_t i = 0; i < N_FAMILIES; i++)
 		if (strlen(families[i]->gguf) == arch.n && memcmp(families[i]->gguf, arch.s, arch.n) == 0) {
 			b->gguf_prefix = families[i]->gguf;
-			return families[i];
+			return i;
 		}
-	return NULL;
+	return N_FAMILIES;
 }
 
-static const rp_family *find_hf(rp_builder *b, arch_name *name)
+static size_t find_hf(rp_builder *b, arch_name *name)
 {
 	const cJSON *root = rp_model_json(b->model), *type = rp_json_at(root, "model_type");
 	const cJSON *text = rp_json_at(root, "text_config");
@@ -52,31 +54,33 @@ static const rp_family *find_hf(rp_builder *b, arch_name *name)
 	else if (!cJSON_IsString(type))
 		rp_build_fail(b, RP_MODEL, "config.json: model_type is missing or no string");
 	if (b->code)
-		return NULL;
+		return N_FAMILIES;
 	snprintf(name->field, sizeof name->field, "model_type");
 	rp_show(name->value, sizeof name->value, type->valuestring, strlen(type->valuestring));
 	b->hf = cJSON_IsObject(text) ? text : root;
 	for (size_t i = 0; i < N_FAMILIES; i++)
 		if (hf_names(families[i], type->valuestring))
-			return families[i];
-	return NULL;
+			return i;
+	return N_FAMILIES;
 }
 
-static const rp_family *find_rdrr(rp_builder *b, arch_name *name)
+static size_t find_rdrr(rp_builder *b, arch_name *name)
 {
 	const cJSON *root = rp_model_json(b->model), *type = rp_json_at(root, "modelType");
 
 	if (!cJSON_IsString(type)) {
 		rp_build_fail(b, RP_FORMAT, "modelType is missing or no string");
-		return NULL;
+		return N_FAMILIES;
 	}
 	snprintf(name->field, sizeof name->field, "modelType");
 	rp_show(name->value, sizeof name->value, type->valuestring, strlen(type->valuestring));
 	b->rdrr = root;
-	for (size_t i = 0; i < N_FAMILIES && strcmp(type->valuestring, "transformer") == 0; i++)
+	if (strcmp(type->valuestring, "transformer") != 0)
+		return N_FAMILIES;
+	for (size_t i = 0; i < N_FAMILIES; i++)
 		if (families[i]->claims_rdrr(root))
-			return families[i];
-	return NULL;
+			return i;
+	return N_FAMILIES;
 }
 
 static void unknown(rp_builder *b, const arch_name *name)
@@ -94,21 +98,21 @@ static void unknown(rp_builder *b, const arch_name *name)
 static void build(rp_builder *b)
 {
 	arch_name name;
-	const rp_family *f = NULL;
+	size_t i = N_FAMILIES;
 
 	switch (b->format) {
-	case RP_FORMAT_GGUF: f = find_gguf(b, &name); break;
-	case RP_FORMAT_SAFETENSORS: f = find_hf(b, &name); break;
-	case RP_FORMAT_RDRR: f = find_rdrr(b, &name); break;
+	case RP_FORMAT_GGUF: i = find_gguf(b, &name); break;
+	case RP_FORMAT_SAFETENSORS: i = find_hf(b, &name); break;
+	case RP_FORMAT_RDRR: i = find_rdrr(b, &name); break;
 	}
 	if (b->code)
 		return;
-	if (!f) {
+	if (i == N_FAMILIES) {
 		unknown(b, &name);
 		return;
 	}
-	b->config->family = f->name;
-	f->build(b);
+	b->config->family = families[i]->name;
+	families[i]->build(b);
 	rp_check_leftovers(b);
 }
 

@@ -27,7 +27,7 @@ typedef struct answer {
 static int fail(const rp_error *err)
 {
 	fprintf(stderr, "compare: %s\n", err->msg);
-	return err->code;
+	return (int)err->code;
 }
 
 static uint32_t read_ids(const cJSON *list, uint32_t *out, uint32_t max)
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr, "usage: compare MODEL.gguf ANSWERS.jsonl DEVICE [VARIANT]\n");
-		return RP_USAGE;
+		return (int)RP_USAGE;
 	}
 	rp_engine_opts opts = {.device = argv[3], .ctx = 256, .variant = argc > 4 ? argv[4] : NULL};
 	rp_code code = rp_read_file(argv[2], 1 << 24, &text, &n, &err);
@@ -146,5 +146,5 @@ int main(int argc, char **argv)
 	free(text);
 	if (code && code != RP_NO_DEVICE)
 		return fail(&err);
-	return failed ? RP_FAIL : RP_OK;
+	return failed ? (int)RP_FAIL : (int)RP_OK;
 }
