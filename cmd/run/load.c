@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 rp_code run_open_model(run_state *r, rp_error *err)
@@ -33,13 +34,26 @@ static const char *model_name(const run_state *r)
 	return strcmp(r->o.model, "embedded") == 0 ? "the embedded model" : slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* The folder for compiled kernels, or NULL for none; free() it. */
+static char *cache_dir(const run_opts *o)
+{
+	char *dir = NULL;
+	if (o->cache_dir != NULL)
+		return *o->cache_dir != '\0' ? rp_strdup(o->cache_dir) : NULL;
+	if (rp_cache_dir(&dir, NULL) != RP_OK)
+		return NULL; /* without HOME there is none, and that is no failure */
+	char *slash = strrchr(dir, '/');
+	if (slash != NULL && slash != dir) { /* ~/.cache is not there in a new account */
+		*slash = '\0';
+		mkdir(dir, 0700);
+		*slash = '/';
+	}
+	return dir;
+}
+
 rp_code run_open_engine(run_state *r, rp_error *err)
 {
-	char *cache = NULL, *what = rp_asprintf("loading %s", model_name(r));
-	if (r->o.cache_dir == NULL)
-		rp_cache_dir(&cache, NULL); /* without HOME there is none, and that is no failure */
-	else if (*r->o.cache_dir != '\0')
-		cache = rp_strdup(r->o.cache_dir);
+	char *cache = cache_dir(&r->o), *what = rp_asprintf("loading %s", model_name(r));
 	rp_engine_opts opts = {
 		.device = r->o.device,
 		.ctx = (uint32_t)r->o.ctx,
@@ -62,8 +76,8 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 	if (code != RP_OK)
 		return code;
 	r->load_ns = rp_now_ns() - r->start_ns;
-	if (r->o.device == NULL && !r->o.quiet && strcmp(rp_engine_describe(r->engine)->backend, "cpu") == 0)
-		run_say("no Vulkan device is usable, so the CPU computes, exactly but slowly (reploid-run --list-devices)");
+	if (r->o.device == NULL && !r->o.quiet && isatty(STDERR_FILENO) && strcmp(rp_engine_describe(r->engine)->backend, "cpu") == 0)
+		run_say("no GPU here, so the plain C engine computes (--list-devices shows what else could)");
 	return RP_OK;
 }
 

@@ -151,7 +151,7 @@ static rp_code choose_format(run_state *r, rp_error *err)
 	return code;
 }
 
-static rp_code encode_chat(run_state *r, const char *text, rp_error *err)
+static rp_code render_and_encode(run_state *r, const char *text, rp_error *err)
 {
 	rp_message messages[2];
 	size_t n = 0;
@@ -182,11 +182,5 @@ rp_code run_make_prompt(run_state *r, const rp_buf *text, rp_error *err)
 	if (memchr(text->data, 0, text->len) != NULL)
 		return rp_fail(err, RP_PROMPT, "the prompt has a NUL byte (at %zu): is it a text file?", strlen(text->data));
 	rp_code code = choose_format(r, err);
-	if (code == RP_OK && r->chat.type != RP_TEMPLATE_NONE)
-		return encode_chat(r, text->data, err);
-	if (code == RP_OK && !rp_buf_add(&r->prompt_text, text->data, text->len))
-		code = rp_no_memory(err, text->len, "the prompt");
-	if (code == RP_OK)
-		code = rp_encode(r->tokenizer, text->data, text->len, RP_ENCODE_SPECIAL | RP_ENCODE_BOS, &r->ids, err);
-	return code;
+	return code == RP_OK ? render_and_encode(r, text->data, err) : code;
 }
