@@ -252,13 +252,16 @@ void rp_expect_absent(rp_builder *b, rp_field f)
 
 void rp_check_rdrr(rp_builder *b)
 {
-	static const char *const absent[] = {"inference.unsupported", "inference.attention.slidingWindow", "inference.attention.attnLogitSoftcapping",
+	static const char *const absent[] = {
+		"inference.unsupported", "inference.attention.slidingWindow", "inference.attention.attnLogitSoftcapping",
 		"inference.attention.attentionBias", "inference.attention.valueNorm", "inference.normalization.preFeedforwardNorm",
 		"inference.normalization.postFeedforwardNorm", "inference.ffn.useDoubleWideMlp", "inference.ffn.swigluLimit",
 		"inference.rope.ropeLocalTheta", "inference.rope.ropeScalingType", "inference.output.finalLogitSoftcapping",
-		"inference.output.scaleEmbeddings", "inference.output.embeddingTranspose", "inference.output.embeddingPostprocessor",
-		"inference.output.lmHeadBiasTensor", "architecture.globalHeadDim", "architecture.numGlobalKeyValueHeads",
-		"architecture.numKvSharedLayers", "architecture.hiddenSizePerLayerInput", "moeConfig"};
+		"inference.output.scaleEmbeddings", "inference.output.embeddingTranspose",
+		"inference.output.embeddingPostprocessor", "inference.output.lmHeadBiasTensor", "architecture.globalHeadDim",
+		"architecture.numGlobalKeyValueHeads", "architecture.numKvSharedLayers", "architecture.hiddenSizePerLayerInput",
+		"moeConfig",
+	};
 	static const char *const one[] = {"inference.rope.ropeScalingFactor", "inference.output.embeddingScale",
 		"inference.output.logitInputScale", "inference.layerPattern.residualBranchScale"};
 	static const char *const yes[] = {"inference.attention.causal", "inference.ffn.gatedActivation"};

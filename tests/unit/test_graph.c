@@ -43,14 +43,16 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refusals[] = {
-	{"llama", "model_type", "\"mamba\"", RP_UNSUPPORTED, "model_type \"mamba\" is an architecture this build does not compute; it knows: llama, qwen3_5"},
+	{"llama", "model_type", "\"mamba\"", RP_UNSUPPORTED,
+		"model_type \"mamba\" is an architecture this build does not compute; it knows: llama, qwen3_5"},
 	{"llama", "model_type", NULL, RP_MODEL, "model_type is missing"},
 	{"llama", "num_hidden_layers", "4", RP_MODEL, "tensor model.layers.3.input_layernorm.weight is missing"},
 	{"llama", "num_hidden_layers", "2", RP_UNSUPPORTED, "tensor model.layers.2."},
 	{"llama", "num_hidden_layers", "1.5", RP_FORMAT, "num_hidden_layers is no whole number"},
 	{"llama", "num_hidden_layers", "1025", RP_FORMAT, "expected 1 to 1024"},
 	{"llama", "num_hidden_layers", NULL, RP_MODEL, "config.json: num_hidden_layers is missing"},
-	{"llama", "hidden_size", "128", RP_MODEL, "model.embed_tokens.weight has shape [320, 64]; the model's configuration asks for [320, 128]"},
+	{"llama", "hidden_size", "128", RP_MODEL,
+		"model.embed_tokens.weight has shape [320, 64]; the model's configuration asks for [320, 128]"},
 	{"llama", "hidden_size", "0", RP_FORMAT, "hidden_size is 0"},
 	{"llama", "hidden_size", "1e300", RP_FORMAT, "hidden_size"},
 	{"llama", "hidden_size", "-64", RP_FORMAT, "hidden_size is -64"},
@@ -65,7 +67,8 @@ static const refusal refusals[] = {
 	{"llama", "quantization_config", "{\"bits\":4}", RP_UNSUPPORTED, "quantization_config is set"},
 	{"llama", "rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", RP_UNSUPPORTED, "\"yarn\""},
 	{"llama", "rope_scaling", "{\"rope_type\":\"linear\"}", RP_MODEL, "rope_scaling.factor is missing"},
-	{"llama", "rope_scaling", "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}",
+	{"llama", "rope_scaling",
+		"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,\"original_max_position_embeddings\":64}",
 		RP_MODEL, "high_freq_factor is not above"},
 	{"llama", "rms_norm_eps", NULL, RP_MODEL, "rms_norm_eps is missing"},
 	{"llama", "rms_norm_eps", "\"small\"", RP_FORMAT, "rms_norm_eps is no number"},
