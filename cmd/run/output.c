@@ -3,6 +3,7 @@
 
 #include "base/term.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -196,20 +197,32 @@ static void model_object(rp_jsonw *w, const run_state *r)
 	rp_jsonw_end(w);
 }
 
+/* To three decimals: clocks know no more. */
+static double rounded(double x)
+{
+	return round(x * 1000) / 1000;
+}
+
+/* Milliseconds; null for what was not reached. */
+static void ms(rp_jsonw *w, const char *key, uint64_t ns)
+{
+	rp_jsonw_key(w, key);
+	if (ns > 0)
+		rp_jsonw_f64(w, rounded((double)ns / 1e6));
+	else
+		rp_jsonw_null(w);
+}
+
 static void timings_object(rp_jsonw *w, const run_state *r)
 {
 	rp_jsonw_key(w, "timings");
 	rp_jsonw_object(w);
-	f64(w, "load_ms", (double)r->load_ns / 1e6);
-	f64(w, "prompt_ms", (double)r->result.prompt_ns / 1e6);
-	f64(w, "generation_ms", (double)r->result.decode_ns / 1e6);
-	rp_jsonw_key(w, "first_token_ms");
-	if (r->first_token_ns > 0)
-		rp_jsonw_f64(w, (double)r->first_token_ns / 1e6);
-	else
-		rp_jsonw_null(w);
-	f64(w, "prompt_per_second", per_second(r->result.prompt_tokens, r->result.prompt_ns));
-	f64(w, "generation_per_second", per_second(later_tokens(r), r->result.decode_ns));
+	ms(w, "load_ms", r->load_ns);
+	ms(w, "prompt_ms", r->result.prompt_ns);
+	ms(w, "generation_ms", r->result.decode_ns);
+	ms(w, "first_token_ms", r->first_token_ns);
+	f64(w, "prompt_per_second", rounded(per_second(r->result.prompt_tokens, r->result.prompt_ns)));
+	f64(w, "generation_per_second", rounded(per_second(later_tokens(r), r->result.decode_ns)));
 	rp_jsonw_end(w);
 }
 
