@@ -85,6 +85,9 @@ UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_HELPERS := $(patsubst %.c,$(B)/%.o,$(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c))))
 UNIT_BINS := $(UNIT_SRC:%.c=$(B)/%)
 
+# a test that makes allocations fail
+EXTRA_LIBS_test_model_memory := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 $(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(UNIT_HELPERS) $(LIB)
 	$(call say,LD)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(filter %.o,$^) $(LIB) $(EXTRA_LIBS_test_$*) $(call libs_of,$(TEST_PKGS)) $(LIBS) -o $@
 

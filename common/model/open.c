@@ -66,17 +66,24 @@ static rp_code open_gguf(const char *path, rp_model **out, rp_error *err)
 	return finish(m, rc, out);
 }
 
+static bool is_file(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* config.json beside safetensors files, when there is one; its bytes belong to the identity. */
 static rp_code read_config(rp_model *m, rp_sha256 *digest, rp_error *err)
 {
-	char *path = rp_model_sibling(m, "config.json"), *text = NULL;
+	char *path = rp_asprintf("%s/config.json", m->folder), *text = NULL;
 	if (path == NULL)
-		return RP_OK;
+		return rp_no_memory(err, strlen(m->folder), m->path);
 	size_t n = 0;
-	rp_code rc = rp_read_file(path, MAX_JSON, &text, &n, err);
-	if (rc == RP_OK)
+	bool there = is_file(path);
+	rp_code rc = there ? rp_read_file(path, MAX_JSON, &text, &n, err) : RP_OK;
+	if (rc == RP_OK && there)
 		rc = rp_json_parse(path, text, n, &m->json, err);
-	if (rc == RP_OK)
+	if (rc == RP_OK && there)
 		rp_sha256_update(digest, text, n);
 	free(text);
 	free(path);
@@ -244,12 +251,6 @@ static rp_code open_file(const char *path, rp_model **out, rp_error *err)
 		return open_safetensors(path, out, err);
 	return rp_fail(err, RP_FORMAT, "%s: is no model file: expected GGUF, safetensors, or an RDRR manifest.json (%llu bytes)",
 		path, (unsigned long long)s.size);
-}
-
-static bool is_file(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static bool has_suffix(const char *s, const char *suffix)
