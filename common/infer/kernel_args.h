@@ -153,12 +153,13 @@ static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
 }
 
 /* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: barriers are dear there. `wide` is the
- * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 8. */
+ * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 8. Few different
+ * tiles: each is a pipeline to compile, and lavapipe takes half a second of processor time for a tile of 8, 0.1 s for 1. */
 static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t n_rows)
 {
-	uint32_t tile_m = n_rows < 8 ? n_rows : 8;
 	if (cpu)
-		return (rp_shape){ 16, 1, tile_m };
+		return (rp_shape){ 16, 1, n_rows > 1 ? 4 : 1 };
+	uint32_t tile_m = n_rows > 4 ? 8 : n_rows > 2 ? 4 : n_rows;
 	if (wide == 0)
 		return (rp_shape){ 128, 32, tile_m };
 	uint32_t lanes = wide > 32 ? wide : 32;
@@ -171,6 +172,18 @@ static inline rp_shape rp_shape_norm(bool cpu, uint32_t wide, uint32_t group)
 	if (wide != 0)
 		return (rp_shape){ lanes, lanes, 1 };
 	return cpu ? (rp_shape){ 8, group >= 512 ? 8 : 1, 1 } : lanes == 256 ? (rp_shape){ 256, 256, 1 } : (rp_shape){ 128, 32, 1 };
+}
+
+/* Which of two kernels for the same operation: n_rows and n_segs of the batch. On a CPU device the forms that stage tiles in
+ * workgroup memory lose at every size. */
+static inline bool rp_prefer_matmul(bool cpu, uint32_t n_rows)
+{
+	return !cpu && n_rows > 8;
+}
+
+static inline bool rp_prefer_delta_chunk(bool cpu, uint32_t n_rows, uint32_t n_segs)
+{
+	return !cpu && n_rows > 16 * n_segs;
 }
 
 /* Override K_TAIL: whether k ends inside a unit of 32 values or a block. */

@@ -340,26 +340,31 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	let row = wg.y * TILE_M;
 	let rows = min(TILE_M, p.n_rows - row);
 	let nb = blocks_of(p.k);
-	let units = units_of(p.k);
+	let n_units = units_of(p.k);
 	// columns past the end repeat the last one; nothing is written for them
 	let base = p.w_base + min(vec4<u32>(col, col + 1u, col + 2u, col + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
 	var acc: array<vec4<f32>, 8>;
-	for (var first = 0u; first < units; first += LANES) {
+	for (var first = 0u; first < n_units; first += LANES) {
 		// in step, so that x_unit may exchange: a lane past the end repeats the last unit for nothing
-		let u = min(first + lane, units - 1u);
-		let worth = select(0.0, 1.0, LANES == 1u || first + lane < units);
-		var a = unit_at(base.x, u, nb);
-		var b = unit_at(base.y, u, nb);
-		var c = unit_at(base.z, u, nb);
-		var d = unit_at(base.w, u, nb);
+		let u = min(first + lane, n_units - 1u);
+		let worth = select(0.0, 1.0, LANES == 1u || first + lane < n_units);
+		var units: array<Unit, 4>;
+		for (var j = 0u; j < 4u; j++) {
+			units[j] = unit_at(base[j], u, nb);
+		}
 		let runs = runs_of(u);
 		for (var m = 0u; m < TILE_M; m++) {
 			var xs = x_unit(i, row + min(m, rows - 1u), runs);
 			for (var h = 0u; h < 2u; h++) {
-				let dots = vec4<f32>(dot_run(&a, h, &xs), dot_run(&b, h, &xs), dot_run(&c, h, &xs), dot_run(&d, h, &xs));
+				var dots: vec4<f32>;
+				var scale: vec4<f32>;
+				var offset: vec4<f32>;
+				for (var j = 0u; j < 4u; j++) {
+					dots[j] = dot_run(&units[j], h, &xs);
+					scale[j] = units[j].scale[h];
+					offset[j] = units[j].offset[h];
+				}
 				let total = dot((xs[4u * h] + xs[4u * h + 1u]) + (xs[4u * h + 2u] + xs[4u * h + 3u]), vec4<f32>(1.0));
-				let scale = vec4<f32>(a.scale[h], b.scale[h], c.scale[h], d.scale[h]);
-				let offset = vec4<f32>(a.offset[h], b.offset[h], c.offset[h], d.offset[h]);
 				acc[m] += worth * (scale * dots + offset * total);
 			}
 		}
