@@ -362,6 +362,8 @@ rp_code rp_chat_render(const rp_chat_format *f, const rp_message *messages, size
 	rp_message *own = NULL;
 	rp_arena_init(&p.arena, 0);
 	rp_code code = check_messages(&j);
+	if (code == RP_OK && thinking == RP_THINK_ON && f->type != RP_TEMPLATE_QWEN && f->type != RP_TEMPLATE_GEMMA4)
+		code = rp_fail(err, RP_USAGE, "the chat template %s has no thinking to turn on", rp_template_name(f->type));
 	if (code == RP_OK && f->default_system != NULL && f->type != RP_TEMPLATE_NONE && !is_role(&messages[0], "system")) {
 		own = with_default(f, messages, n);
 		j.m = own;

@@ -52,7 +52,7 @@ static rp_code unknown(const char *from, const char *why, rp_error *err)
 
 typedef struct kind {
 	rp_template type;
-	const char *needs[5]; /* texts of the flattened template */
+	const char *needs[6]; /* texts of the flattened template */
 	const char *marks;    /* the marks <|...|>, <|...>, <...|> it may have, each between spaces */
 	const char *not[8];   /* texts that mean another form */
 } kind;
@@ -61,7 +61,7 @@ typedef struct kind {
 
 static const kind KINDS[] = {
 	{ RP_TEMPLATE_QWEN,
-		{ "<|im_start|>assistant\n", "<|im_end|>\n", "enable_thinking is ", "'<think>\n'", "'<think>\n\n</think>\n\n'" }, QWEN_MARKS,
+		{ "<|im_start|>assistant\n", "<|im_end|>\n", "enable_thinking is ", "'<think>\n'", "'<think>\n\n</think>\n\n'", "|trim" }, QWEN_MARKS,
 		{ "reasoning_effort", "bos_token", "eos_token" } },
 	{ RP_TEMPLATE_CHATML, { "<|im_start|>assistant\n", "<|im_end|>\n", "add_generation_prompt" }, QWEN_MARKS,
 		{ "think>", "enable_thinking", "reasoning", "bos_token", "eos_token", "strftime_now" } },
@@ -172,7 +172,7 @@ static rp_code recognise(const char *from, rp_str template, rp_chat_format *out,
 	for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS && f.type == RP_TEMPLATE_NONE; i++) {
 		const kind *k = &KINDS[i];
 		bool fits = true;
-		for (size_t n = 0; n < 5 && k->needs[n] != NULL; n++)
+		for (size_t n = 0; n < 6 && k->needs[n] != NULL; n++)
 			fits &= has(text, k->needs[n]);
 		if (!fits)
 			continue;

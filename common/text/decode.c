@@ -76,6 +76,15 @@ static void decode_one(const decode_rules *rules, rp_str s, rp_buf *out, rp_buf 
 		rp_buf_add(out, s.s, s.n);
 }
 
+static bool put_decoded(rp_tokenizer *t, const decode_rules *rules, uint32_t id, rp_str spelling, rp_buf tmp[2])
+{
+	size_t had = t->decoded.len;
+	decode_one(rules, spelling, &t->decoded, tmp);
+	t->dec_off[id] = (uint32_t)had;
+	t->dec_len[id] = (uint32_t)(t->decoded.len - had);
+	return !t->decoded.failed && !tmp[0].failed && !tmp[1].failed;
+}
+
 rp_code decode_table(rp_tokenizer *t, const decode_rules *rules, rp_error *err)
 {
 	const vocab *v = &t->vocab;
@@ -86,14 +95,13 @@ rp_code decode_table(rp_tokenizer *t, const decode_rules *rules, rp_error *err)
 	t->dec_off = rp_alloc_array(v->n, sizeof *t->dec_off);
 	t->dec_len = rp_alloc_array(v->n, sizeof *t->dec_len);
 	bool ok = t->dec_off != NULL && t->dec_len != NULL && rp_buf_reserve(&t->decoded, v->bytes.len + 1);
-	for (uint32_t id = 0; ok && id < v->n; id++) {
-		size_t had = t->decoded.len;
+	for (uint32_t id = 0; ok && id < v->n; id++)
 		if (v->flags[id] & TOKEN_PRESENT)
-			decode_one(rules, vocab_text(v, id), &t->decoded, tmp);
-		ok = !t->decoded.failed && !tmp[0].failed && !tmp[1].failed;
-		t->dec_off[id] = (uint32_t)had;
-		t->dec_len[id] = (uint32_t)(t->decoded.len - had);
-	}
+			ok = put_decoded(t, rules, id, vocab_text(v, id), tmp);
+	/* a token that is matched after normalization decodes to what it matched */
+	for (uint32_t i = 0; ok && i < t->n_added; i++)
+		if (t->added[i].off != v->off[t->added[i].id])
+			ok = put_decoded(t, rules, t->added[i].id, (rp_str){ v->bytes.data + t->added[i].off, t->added[i].len }, tmp);
 	rp_buf_free(&tmp[0]);
 	rp_buf_free(&tmp[1]);
 	return ok ? RP_OK : rp_no_memory(err, v->bytes.len, "the decoding table");

@@ -166,6 +166,7 @@ rp_code pretokenize(const pre_step *steps, size_t n_steps, match_state *ms, rp_s
 /* ---- added.c: added tokens, cut out of a text before anything else ---- */
 typedef struct added_token {
 	uint32_t id;
+	uint32_t off, len; /* what it matches, in vocab.bytes: its spelling, or that normalized */
 	bool lstrip, rstrip, single_word, special;
 } added_token;
 
@@ -274,7 +275,7 @@ rp_code add_norm(rp_tokenizer *t, const char *name, norm_kind kind, rp_str text,
 rp_code add_split(rp_tokenizer *t, const char *name, const char *pattern, size_t n, bool regex, split_behavior behavior, bool invert,
 	rp_error *err);
 rp_code add_replace_rule(decode_rules *rules, const char *name, rp_str from, rp_str to, rp_error *err);
-extern const char GPT2_PATTERN[];
+extern const char GPT2_PATTERN[], DIGITS_PATTERN[];
 #define METASPACE "\xE2\x96\x81" /* U+2581, how SentencePiece spells a space */
 
 #endif

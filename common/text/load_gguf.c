@@ -17,26 +17,27 @@ enum { MAX_PRE = 4 };
 
 typedef struct pre_rule {
 	const char *names; /* "|a|b|" */
+	bool digits;                   /* first, every digit alone */
 	const char *patterns[MAX_PRE]; /* each isolates what it matches in the pieces the one before left; NULL: GPT-2's */
 	unsigned n;
 	bool nfc, ignore_merges, bos;
 } pre_rule;
 
 static const pre_rule PRE_RULES[] = {
-	{ "|gpt-2|gpt2|phi-2|olmo|", { NULL }, 1, false, false, false },
-	{ "|smollm|starcoder|refact|", { "\\p{N}", NULL }, 2, false, false, false },
-	{ "|qwen2|deepseek-r1-qwen|",
+	{ "|gpt-2|gpt2|phi-2|olmo|", false, { NULL }, 1, false, false, false },
+	{ "|smollm|starcoder|refact|", true, { NULL }, 1, false, false, false },
+	{ "|qwen2|deepseek-r1-qwen|", false,
 		{ CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACE_TAIL }, 1, true, false, false },
-	{ "|qwen35|",
+	{ "|qwen35|", false,
 		{ CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACE_TAIL }, 1, true, false,
 		false },
-	{ "|llama-bpe|llama3|llama-v3|",
+	{ "|llama-bpe|llama3|llama-v3|", false,
 		{ CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACE_TAIL }, 1, false, true, true },
-	{ "|gpt-4o|",
+	{ "|gpt-4o|", false,
 		{ "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" CONTRACTIONS
 			"?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACE_TAIL },
 		1, false, true, false },
-	{ "|default|", { "[\\p{P}\\$\\+<=>\\^~\\|]+", NULL, "\\p{N}+", "[0-9][0-9][0-9]" }, 4, false, false, false },
+	{ "|default|", false, { "[\\p{P}\\$\\+<=>\\^~\\|]+", NULL, "\\p{N}+", "[0-9][0-9][0-9]" }, 4, false, false, false },
 };
 
 enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE_BYTE };
@@ -99,6 +100,16 @@ static rp_code read_types(gguf_load *l)
 	return RP_OK;
 }
 
+static bool is_special(unsigned char type)
+{
+	return type == TYPE_CONTROL || type == TYPE_UNKNOWN;
+}
+
+static bool is_added(unsigned char type)
+{
+	return is_special(type) || type == TYPE_USER;
+}
+
 static rp_code read_tokens(gguf_load *l)
 {
 	const char *name = rp_model_path(l->m);
@@ -114,10 +125,10 @@ static rp_code read_tokens(gguf_load *l)
 	for (uint64_t i = 0; code == RP_OK && i < l->n_tokens; i++) {
 		rp_str s = l->tokens[i];
 		bool model = l->types[i] == TYPE_NORMAL || l->types[i] == TYPE_USER || l->types[i] == TYPE_BYTE;
-		n_added += l->types[i] == TYPE_CONTROL || l->types[i] == TYPE_USER;
+		n_added += is_added(l->types[i]);
 		if (rp_utf8_valid(s.s, s.n) != s.n)
 			code = rp_fail(l->err, RP_FORMAT, "%s: token %llu is not UTF-8", name, (unsigned long long)i);
-		else if (l->types[i] != TYPE_CONTROL)
+		else if (!is_special(l->types[i]))
 			code = vocab_put(v, name, (uint32_t)i, s.s, s.n, model ? TOKEN_MODEL : 0, l->err);
 	}
 	if (code == RP_OK)
@@ -129,9 +140,9 @@ static rp_code read_added(gguf_load *l)
 {
 	rp_code code = RP_OK;
 	for (uint32_t i = 0; code == RP_OK && i < l->n_tokens; i++)
-		if ((l->types[i] == TYPE_CONTROL || l->types[i] == TYPE_USER) && l->tokens[i].n != 0)
-			code = tokenizer_add_special(l->t, rp_model_path(l->m), (added_token){ .id = i, .special = l->types[i] == TYPE_CONTROL },
-				l->tokens[i], false, l->err);
+		if (is_added(l->types[i]) && l->tokens[i].n != 0)
+			code = tokenizer_add_special(l->t, rp_model_path(l->m), (added_token){ .id = i, .special = is_special(l->types[i]) }, l->tokens[i],
+				false, l->err);
 	return code;
 }
 
@@ -225,6 +236,8 @@ static rp_code form_gpt2(gguf_load *l)
 		return rp_fail(l->err, RP_UNSUPPORTED, "%s: tokenizer.ggml.add_space_prefix with byte-level BPE", name);
 	if (code == RP_OK && rule->nfc)
 		code = add_norm(t, name, NORM_NFC, (rp_str){ "", 0 }, NULL, l->err);
+	if (code == RP_OK && rule->digits)
+		code = add_split(t, name, DIGITS_PATTERN, strlen(DIGITS_PATTERN), true, SPLIT_ISOLATED, false, l->err);
 	for (unsigned i = 0; code == RP_OK && i < rule->n; i++) {
 		const char *pattern = rule->patterns[i] != NULL ? rule->patterns[i] : GPT2_PATTERN;
 		code = add_split(t, name, pattern, strlen(pattern), true, SPLIT_ISOLATED, false, l->err);

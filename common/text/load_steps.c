@@ -7,6 +7,9 @@
 
 const char GPT2_PATTERN[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+/* The Digits step knows two blocks of Unicode 17; the regular expressions of the same library do not. */
+const char DIGITS_PATTERN[] = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
+
 /* What a message says about where it is: file and part. */
 typedef struct place {
 	rp_tokenizer *t;
@@ -240,7 +243,7 @@ static rp_code pre_digits(place *p, const cJSON *v)
 		code = flag(p, v, "individual_digits", false, &individual);
 	if (code != RP_OK)
 		return code;
-	return add_split(p->t, p->file, "\\p{N}", 5, true, individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, false, p->err);
+	return add_split(p->t, p->file, DIGITS_PATTERN, strlen(DIGITS_PATTERN), true, individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, false, p->err);
 }
 
 /* The fields a Metaspace has as pre-tokenizer and as decoder. */

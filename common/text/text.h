@@ -84,7 +84,7 @@ void rp_chat_format_free(rp_chat_format *f);
 /* The whole prompt. A person's text cannot forge special tokens: it stays in pieces of its own, and rp_prompt_encode, which
  * tokenizes the pieces as one text, recognises special tokens only inside of the template's pieces. RP_TEMPLATE_NONE joins the
  * contents as they are; who writes raw text writes special tokens too. RP_PROMPT: no message, an unknown role, a system message
- * that is not the first (qwen, gemma4), no user message (qwen). */
+ * that is not the first (qwen, gemma4), no user message (qwen). RP_USAGE: RP_THINK_ON with a type that has no thinking. */
 typedef struct rp_prompt_piece {
 	rp_str text;
 	bool special; /* template text, special tokens recognised; false: a person's text, encoded plainly */

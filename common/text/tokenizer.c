@@ -79,8 +79,16 @@ rp_code tokenizer_add_special(rp_tokenizer *t, const char *name, added_token a, 
 	}
 	if (code == RP_OK && pattern.n != 0)
 		code = trie_put(is_normalized ? &t->normalized : &t->raw, pattern.s, pattern.n, t->n_added, err);
-	if (code == RP_OK)
+	if (code == RP_OK) {
+		a.off = t->vocab.off[a.id];
+		a.len = t->vocab.len[a.id];
+		if (pattern.s != content.s) {
+			a.off = (uint32_t)t->vocab.bytes.len;
+			a.len = (uint32_t)pattern.n;
+			code = rp_buf_add(&t->vocab.bytes, pattern.s, pattern.n) ? RP_OK : rp_no_memory(err, pattern.n, "an added token");
+		}
 		t->added[t->n_added++] = a;
+	}
 	match_state_free(&ms);
 	rp_buf_free(&bufs[0]);
 	rp_buf_free(&bufs[1]);

@@ -49,7 +49,8 @@ static void one(const rp_chat_format *f, const cJSON *c)
 			die("too many messages");
 		messages[n++] = (rp_message){ cJSON_GetObjectItem(m, "role")->valuestring, cJSON_GetObjectItem(m, "content")->valuestring };
 	}
-	rp_thinking t = cJSON_IsTrue(thinking) ? RP_THINK_ON : cJSON_IsFalse(thinking) ? RP_THINK_OFF : RP_THINK_DEFAULT;
+	bool can_think = f->type == RP_TEMPLATE_QWEN || f->type == RP_TEMPLATE_GEMMA4; /* others would refuse; templates ignore it */
+	rp_thinking t = cJSON_IsTrue(thinking) && can_think ? RP_THINK_ON : cJSON_IsFalse(thinking) ? RP_THINK_OFF : RP_THINK_DEFAULT;
 	if (rp_chat_render(f, messages, n, t, &p, &err) != RP_OK) {
 		print_line(NULL);
 		return;
