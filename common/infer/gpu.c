@@ -1,4 +1,5 @@
 /* The Vulkan backend: opening a device with a model's weights, sequences, and forward passes as replayed recordings. */
+#include "infer/cpu_weights.h"
 #include "infer/gpu.h"
 #include "hash/hash.h"
 #include "infer/repack.h"
@@ -290,6 +291,17 @@ static rp_code prepare_decode(rp_gpu *g, rp_error *err)
 	return rc == RP_OK ? recording(g, g->post, record_post, "output", 1, 0, &c, err) : rc;
 }
 
+/* A CPU device's memory is the system's; its driver promises all of it, however much others use. */
+static rp_code check_host(const rp_gpu *g, uint64_t bytes, rp_error *err)
+{
+	const rp_engine_opts *o = &g->engine->opts;
+	uint64_t left = o->host_bytes != 0 ? o->host_bytes : rp_host_bytes_free();
+	if (g->device->type != RP_VK_CPU || bytes <= left)
+		return RP_OK;
+	return rp_fail(err, RP_NO_MEMORY, "%s: the model with one sequence needs %.0f MiB, %.0f MiB are free: use a smaller model or a "
+		"shorter --ctx", g->device->name, (double)bytes / 1048576.0, (double)left / 1048576.0);
+}
+
 static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 {
 	rp_code rc = open_device(g, err);
@@ -303,7 +315,10 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 		return rc;
 	e->info.weight_bytes = g->weights.bytes;
 	e->info.seq_bytes = rp_gpu_seq_bytes(g);
-	rc = rp_vk_fits(g->vk, g->weights.bytes + e->info.seq_bytes + activation_bytes(g), "the model with one sequence", err);
+	uint64_t bytes = g->weights.bytes + e->info.seq_bytes + activation_bytes(g);
+	rc = rp_vk_fits(g->vk, bytes, "the model with one sequence", err);
+	if (rc == RP_OK)
+		rc = check_host(g, bytes, err);
 	if (rc == RP_OK)
 		rc = rp_vk_cmd_new(g->vk, "one operation", &g->one, err);
 	if (rc == RP_OK)

@@ -26,7 +26,7 @@ typedef struct rp_engine_opts {
 	uint32_t ctx;       /* positions a sequence can hold; 0: min(model's, 4096) */
 	uint32_t chunk;     /* most rows a forward pass computes at once (longer segments are split); 0: the backend's choice */
 	uint32_t threads;   /* cpu: 0 for the number of processors */
-	uint64_t host_bytes; /* cpu: memory it may take for weights and the first sequence; 0: what the system has free */
+	uint64_t host_bytes; /* cpu, and Vulkan on the CPU: memory for weights and the first sequence; 0: what the system has free */
 	uint32_t layer_first, layer_last; /* [first, last); 0, 0: all */
 	const atomic_bool *cancel;        /* polled between chunks and layers; NULL: never */
 	rp_tap_fn *tap;

@@ -101,6 +101,9 @@ static void read_limits(rp_vk_phys *p, const VkPhysicalDeviceLimits *l, uint64_t
 		f->align_binding = 16; /* 16-byte loads are the widest kernels use */
 	f->max_push = l->maxPushConstantsSize;
 	f->max_shared = l->maxComputeSharedMemorySize;
+	f->max_buffers = l->maxPerStageDescriptorStorageBuffers;
+	if (f->max_buffers > l->maxPerStageResources)
+		f->max_buffers = l->maxPerStageResources;
 	f->max_workgroup = l->maxComputeWorkGroupInvocations;
 	memcpy(f->max_workgroup_size, l->maxComputeWorkGroupSize, sizeof f->max_workgroup_size);
 	memcpy(f->max_groups, l->maxComputeWorkGroupCount, sizeof f->max_groups);

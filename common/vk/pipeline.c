@@ -16,6 +16,9 @@ static rp_code check_features(rp_vk *vk, const rp_kernel *k, rp_error *err)
 		if ((k->features & table[i].need) != 0 && (vk->phys.info.features & table[i].have) != table[i].have)
 			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s needs %s, which the device lacks", vk->phys.info.name, k->name,
 				table[i].name);
+	if (k->n_bindings > vk->phys.info.max_buffers)
+		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s uses %u buffers, the device allows %u", vk->phys.info.name, k->name,
+			k->n_bindings, vk->phys.info.max_buffers);
 	if (k->push_bytes > vk->phys.info.max_push || k->push_bytes % 4 != 0)
 		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s has %u bytes of push constants, the device allows %u",
 			vk->phys.info.name, k->name, k->push_bytes, vk->phys.info.max_push);

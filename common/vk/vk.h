@@ -80,6 +80,7 @@ typedef struct rp_vk_info {
 	uint64_t align_binding;  /* offsets of bindings are multiples of this */
 	uint32_t max_push;       /* push constant bytes */
 	uint32_t max_shared;     /* workgroup memory */
+	uint32_t max_buffers;    /* storage buffers a kernel can see */
 	uint32_t max_workgroup, max_workgroup_size[3], max_groups[3]; /* invocations a workgroup, in each dimension; workgroups a dispatch */
 	float timestamp_ns; /* nanoseconds a timestamp tick */
 	uint32_t timestamp_bits; /* 0: the compute queue has no timestamps */

@@ -212,6 +212,13 @@ static void small_bindings(void **state)
 	}
 }
 
+static bool engine_is_cpu_device(const pair *p)
+{
+	const rp_gpu *g = p->e[1]->state;
+
+	return g->device->type == RP_VK_CPU;
+}
+
 static void refuses_what_does_not_fit(void **state)
 {
 	(void)state;
@@ -223,6 +230,12 @@ static void refuses_what_does_not_fit(void **state)
 	o.device_bytes = 4096;
 	assert_int_equal(rp_engine_open(p.g.graph, &o, &e, &err), RP_NO_MEMORY);
 	assert_non_null(strstr(err.msg, "the model with one sequence needs"));
+	o = gpu_opts();
+	o.host_bytes = 4096;
+	if (engine_is_cpu_device(&p)) {
+		assert_int_equal(rp_engine_open(p.g.graph, &o, &e, &err), RP_NO_MEMORY);
+		assert_non_null(strstr(err.msg, "0 MiB are free"));
+	}
 	o = gpu_opts();
 	o.max_binding = 1024;
 	assert_int_not_equal(rp_engine_open(p.g.graph, &o, &e, &err), RP_OK);
