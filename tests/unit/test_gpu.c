@@ -198,16 +198,35 @@ static void small_bindings(void **state)
 	(void)state;
 	for (int m = 0; m < N_MODELS; m++) {
 		rp_engine_opts o = gpu_opts();
-		o.ctx = 128;
-		o.max_binding = 32768;
-		mixed_batches(m, o, "small bindings");
+		o.ctx = 64;
+		o.max_binding = 20000;
 		pair p = open_pair(m, o);
 		const rp_gpu *g = p.e[1]->state;
-		uint32_t most = 0;
+		twins t = {.n = 0};
+		uint32_t seed = 11, most = 0;
+
 		for (size_t i = 0; i < g->weights.n; i++)
 			most = g->weights.v[i].n_ranges > most ? g->weights.v[i].n_ranges : most;
-		assert_true(most > 2);
+		assert_true(most >= 3);
 		assert_true(g->out_rows < 37);
+		add_twin(&p, &t);
+		forward_both(&p, &t, (want[]){{0, 37, RP_WANT_ALL}}, 1, &seed, "small bindings");
+		forward_both(&p, &t, (want[]){{0, 1, RP_WANT_LAST}}, 1, &seed, "small bindings");
+		forward_both(&p, &t, (want[]){{0, 9, RP_WANT_ALL}}, 1, &seed, "small bindings");
+		for (int i = 0; i < 2; i++)
+			rp_seq_reset(t.s[i][0]);
+		forward_both(&p, &t, (want[]){{0, 60, RP_WANT_ALL}}, 1, &seed, "small bindings");
+		rp_seq *more[8];
+		rp_error err = {0};
+		size_t n = 0;
+		while (n < 8 && rp_seq_new(p.e[1], &more[n], &err) == RP_OK)
+			n++;
+		assert_int_equal(err.code, RP_NO_MEMORY);
+		assert_non_null(strstr(err.msg, "the most it can bind"));
+		forward_both(&p, &t, (want[]){{0, 1, RP_WANT_LAST}}, 1, &seed, "after a refusal");
+		while (n > 0)
+			rp_seq_free(more[--n]);
+		free_twins(&t);
 		close_pair(&p);
 	}
 }

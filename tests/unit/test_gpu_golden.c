@@ -11,7 +11,8 @@
 #include "gpu_fixture.h"
 
 static const golden_limits llama = {.logits = 1e-4f, .cosine = 0.99999, .rel = 1e-5};
-static const golden_limits qwen = {.logits = 1e-3f, .cosine = 0.99999, .rel = 1e-4};
+/* The recorded run itself differs by 8e-4 between its own cached and uncached passes (see test_oracle_golden.c). */
+static const golden_limits qwen = {.logits = 1e-3f, .cosine = 0.99999, .rel = 3e-4};
 
 static void check(const char *name, const char *file, const char *variant, const golden_limits *limits)
 {
