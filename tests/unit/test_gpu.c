@@ -23,6 +23,13 @@ typedef struct pair { /* the same model on the oracle and on the GPU */
 static const char *const models[][2] = {{"llama", NULL}, {"llama", "model.gguf"}, {"qwen3_5", NULL}, {"qwen3_5", "model.gguf"}};
 enum { N_MODELS = sizeof models / sizeof *models };
 
+/* Most a logit may differ from the oracle's. In qwen3_5 the gated norm divides by outputs of the delta rule that are near zero
+ * for early tokens, which magnifies rounding: two float32 runs of the published code differ by 8e-4 there. */
+static float limit_of(const pair *p)
+{
+	return strcmp(p->g.graph->config.family, "llama") == 0 ? 1e-4f : 3e-3f;
+}
+
 static rp_engine *engine(const rp_graph *graph, rp_engine_opts opts)
 {
 	rp_error err;
@@ -124,7 +131,7 @@ static void forward_both(pair *p, twins *t, const want *w, size_t n, uint32_t *s
 	}
 	assert_int_equal(out[0].n_rows, out[1].n_rows);
 	assert_int_equal(out[0].width, out[1].width);
-	same_rows(out[0].logits, out[1].logits, out[0].n_rows, out[0].width, 1e-3f, what);
+	same_rows(out[0].logits, out[1].logits, out[0].n_rows, out[0].width, limit_of(p), what);
 }
 
 /* Prefill and decode of several sequences mixed in any order, more of them joining on the way (the caches grow). */
@@ -330,7 +337,7 @@ static void layer_ranges(void **state)
 			must(rp_forward(e[1], &(rp_segment){ .seq = half[1], .rows = out[1].logits, .n = n, .want = RP_WANT_LAST }, 1,
 					 &out[2], &err),
 				&err);
-			same_rows(out[0].logits, out[2].logits, 1, out[0].width, 1e-3f, "two halves");
+			same_rows(out[0].logits, out[2].logits, 1, out[0].width, limit_of(&p), "two halves");
 		}
 		rp_seq_free(whole);
 		for (int i = 0; i < 2; i++) {
