@@ -39,14 +39,25 @@ CROSS_LIBS = $(call libs_of,spirv-cross-c-shared)
 
 $(WGSLC_LIB): $(WGSLC_SRC:%.c=$(B)/%.o)
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $^
-$(B)/spirv/wgslc/spirv.o: CPPFLAGS_ALL += $(GLSLANG_CFLAGS)
+$(B)/spirv/wgslc/spirv.o: CPPFLAGS_ALL := $(GLSLANG_CFLAGS) $(CPPFLAGS_ALL)
+$(B)/spirv/wgslc/spirv.o: $(wildcard $(PINNED)/version)
 $(B)/spirv/wgslc/spirv.o: CFLAGS_ALL += -Wno-strict-prototypes
 $(WGSLC): $(WGSLC_TOOL:%.c=$(B)/%.o) $(WGSLC_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(filter %.o,$^) $(WGSLC_LIB) $(LIB) $(GLSLANG_LIBS) $(GLSLANG_OPT) $(CROSS_LIBS) -lstdc++ $(LIBS) -o $@
 
-.PHONY: wgslc spirv
+.PHONY: wgslc spirv spirv-check
+ifeq ($(GLSLANG_NAMES),)
+wgslc spirv:
+	@echo "wgslc needs glslang and SPIRV-Cross: scripts/setup --tests installs them, scripts/get-glslang builds the pinned glslang" >&2; exit 1
+spirv-check:
+	$(Q)spirv/check none
+else
 wgslc: $(WGSLC)
 spirv: $(WGSLC)
+	$(if $(wildcard $(PINNED)/version),,@echo "note: this is not the pinned glslang: to make what can be checked in, run scripts/get-glslang first")
 	$(Q)spirv/wgsl/weave
 	$(Q)$(WGSLC) --kernels spirv/wgsl -o spirv --push --no-workgroup-init
+spirv-check: $(WGSLC)
+	$(Q)spirv/check $(WGSLC)
+endif

@@ -104,11 +104,12 @@ static bool contains(const type *t, type_kind kind)
 	return t->elem && contains(t->elem, kind);
 }
 
-/* What std140 and the language both demand of uniform buffers, so that the two layouts agree. */
+/* What std140 demands of uniform buffers. The language once demanded it too, and allows more by the feature
+ * uniform_buffer_standard_layout, which Vulkan 1.2 has only as an option: so it is refused as not supported. */
 static void check_uniform_layout(wl *w, uint32_t at, const type *t)
 {
 	if (t->kind == TY_ARRAY && wl_stride(t) % 16)
-		wl_error(w, at, "%s in a uniform buffer needs elements of a multiple of 16 bytes, found %llu", wl_type_name(w, t),
+		wl_unsupported(w, at, "%s in a uniform buffer needs elements of a multiple of 16 bytes, found %llu", wl_type_name(w, t),
 		         (unsigned long long)wl_stride(t));
 	if (t->kind == TY_MAT && (t->rows == 2 || t->elem->kind == TY_F16))
 		wl_unsupported(w, at, "%s in a uniform buffer is laid out differently by GLSL; use vectors or a storage buffer", wl_type_name(w, t));
@@ -120,10 +121,10 @@ static void check_uniform_layout(wl *w, uint32_t at, const type *t)
 			continue;
 		bool wide = m->type->kind == TY_STRUCT || m->type->kind == TY_ARRAY;
 		if (wide && m->offset % 16)
-			wl_error(w, m->at, "member '%s' of a uniform buffer must start at a multiple of 16 bytes, not %llu; add @align(16)", m->name->s,
+			wl_unsupported(w, m->at, "member '%s' of a uniform buffer must start at a multiple of 16 bytes, not %llu; add @align(16)", m->name->s,
 			         (unsigned long long)m->offset);
 		if (before && before->type && before->type->kind == TY_STRUCT && m->offset - before->offset < (before->type->st->size + 15) / 16 * 16)
-			wl_error(w, m->at, "member '%s' of a uniform buffer is too close to the structure before it; add @align(16)", m->name->s);
+			wl_unsupported(w, m->at, "member '%s' of a uniform buffer is too close to the structure before it; add @align(16)", m->name->s);
 		check_uniform_layout(w, m->at, m->type);
 	}
 }
@@ -263,6 +264,7 @@ static void check_workgroup_size(wl *w, decl *fn)
 {
 	if (!fn->attrs.has_workgroup)
 		wl_error(w, fn->at, "the entry point '%s' needs @workgroup_size", fn->name->s);
+	const type *common = NULL;
 	for (int i = 0; i < 3; i++) {
 		expr *e = fn->attrs.workgroup[i];
 		if (!e)
@@ -270,6 +272,9 @@ static void check_workgroup_size(wl *w, decl *fn)
 		const type *t = wl_check_value(w, e);
 		if (t->kind == TY_ERROR)
 			continue;
+		if (t->kind != TY_AINT && common && common != t)
+			wl_error(w, e->at, "the workgroup sizes must be all i32 or all u32");
+		common = t->kind == TY_AINT ? common : t;
 		wl_materialise(w, e);
 		if (!wl_is_int(t) || e->stage == ST_RUNTIME)
 			wl_error(w, e->at, "@workgroup_size takes integer constants and overrides");

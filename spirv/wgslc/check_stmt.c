@@ -298,7 +298,7 @@ static void check_stmt(wl *w, stmt *s, place at)
 		check_assign(w, s);
 		break;
 	case SM_PHONY:
-		if (wl_check_expr(w, s->e)->kind != TY_ERROR && !s->e->is_ref && s->e->type->kind != TY_PTR)
+		if (wl_check_value(w, s->e)->kind != TY_ERROR)
 			wl_materialise(w, s->e);
 		break;
 	case SM_INCDEC:

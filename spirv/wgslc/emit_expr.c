@@ -36,7 +36,10 @@ static void chain_index(emitter *em, const expr *e, bool freeze, chain *c)
 	const expr *index = e->args[1];
 	em_chain(em, e->args[0], freeze, c);
 	if (index->val) {
-		c->pattern = wl_printf(em->w, "%s[%lld]", c->pattern, (long long)index->val->c[0].i);
+		/* glslang compares with a size it does not know yet where an override gives it: hide the constant */
+		bool hide = e->args[0]->type->count_expr && index->val->c[0].i > 0;
+		const char *format = hide ? "%s[%s(%lld)]" : "%s%s[%lld]";
+		c->pattern = wl_printf(em->w, format, c->pattern, hide ? em_helper(em, "index", NULL) : "", (long long)index->val->c[0].i);
 		return;
 	}
 	if (c->n == MAX_CHAIN_INDICES) {

@@ -48,6 +48,7 @@ static const struct {
 	{"modf:f", "$H h_modf($T x) { $T whole; $T f = modf(x, whole); return $H(f, whole); }\n"},
 	{"h2u:", "uvec2 h_h2u(f16vec4 v) { return uvec2(packFloat2x16(v.xy), packFloat2x16(v.zw)); }\n"},
 	{"u2h:", "f16vec4 h_u2h(uvec2 v) { return f16vec4(unpackFloat2x16(v.x), unpackFloat2x16(v.y)); }\n"},
+	{"index:", "int h_index(int i) { return i; }\n"},
 	/* comparison and logic that read alike for scalars and vectors */
 	{"eq:1", "bool h_eq($T a, $T b) { return a == b; }\n"},
 	{"eq:", "$B h_eq($T a, $T b) { return equal(a, b); }\n"},

@@ -113,16 +113,12 @@ static bool int_overflow(wl *w, uint32_t at, const type *t)
 	return false;
 }
 
-/* Two's complement wrap for u32; signed overflow is an error in constant expressions. */
+/* Concrete integers wrap, abstract ones must not overflow. */
 static bool finish_int(wl *w, uint32_t at, const type *t, bool overflowed, int64_t v, scalar *out)
 {
-	if (t->kind == TY_U32 && !overflowed) {
-		out->i = (int64_t)(uint32_t)(uint64_t)v;
-		return true;
-	}
-	if (overflowed || !int_fits(t, v))
+	if (overflowed)
 		return int_overflow(w, at, t);
-	out->i = v;
+	out->i = t->kind == TY_U32 ? (int64_t)(uint32_t)(uint64_t)v : t->kind == TY_I32 ? (int64_t)(int32_t)(uint32_t)(uint64_t)v : v;
 	return true;
 }
 
@@ -285,10 +281,8 @@ value *wl_eval_unary(wl *w, expr *e)
 			out->c[i].i = t->kind == TY_U32 ? (int64_t)(uint32_t)~(uint64_t)s.i : ~s.i;
 		else if (wl_is_float(t))
 			out->c[i].f = -s.f;
-		else if (s.i == INT64_MIN || !int_fits(t, -s.i))
-			return int_overflow(w, e->at, t), NULL;
-		else
-			out->c[i].i = -s.i;
+		else if (!finish_int(w, e->at, t, s.i == INT64_MIN, s.i == INT64_MIN ? 0 : -s.i, &out->c[i]))
+			return NULL;
 	}
 	return out;
 }

@@ -260,7 +260,7 @@ static void require(parser *p, const token *t)
 {
 	static const char known[] = " packed_4x8_integer_dot_product unrestricted_pointer_parameters pointer_composite_access"
 	                            " readonly_and_readwrite_storage_textures subgroup_id subgroup_uniformity linear_indexing"
-	                            " uniform_buffer_standard_layout ";
+	                            " ";
 	char *word = wl_printf(p->w, " %s ", t->name->s);
 	if (!strstr(known, word))
 		wl_unsupported(p->w, t->at, "the language feature '%s' is not supported", t->name->s);
