@@ -50,6 +50,7 @@ static void refuse(rp_builder *b)
 	rp_expect_absent(b, RP_FIELD("expert_count", "num_local_experts", NULL));
 	rp_expect_f32(b, RP_FIELD(NULL, "partial_rotary_factor", "inference.rope.partialRotaryFactor"), 1);
 	rp_expect_f32(b, RP_FIELD("attention.value_length", NULL, NULL), (float)b->config->head_dim);
+	rp_expect_f32(b, RP_FIELD("rope.scale_linear", NULL, NULL), 1);
 	rp_expect_f32(b, RP_FIELD("logit_scale", NULL, NULL), 1);
 	rp_expect_f32(b, RP_FIELD("residual_scale", NULL, NULL), 1);
 	rp_expect_f32(b, RP_FIELD("embedding_scale", NULL, NULL), 1);

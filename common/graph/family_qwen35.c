@@ -147,6 +147,7 @@ static void read_config(rp_builder *b)
 	rp_expect_absent(b, RP_FIELD(NULL, "attention_bias", NULL));
 	rp_expect_absent(b, RP_FIELD(NULL, "quantization_config", NULL));
 	rp_expect_absent(b, RP_FIELD("expert_count", "num_experts", NULL));
+	rp_expect_absent(b, RP_FIELD(NULL, NULL, "inference.rope.ropeInterleaved"));
 	rp_expect_bool(b, RP_FIELD(NULL, NULL, "inference.attention.attentionOutputGate"), true);
 	rp_expect_bool(b, RP_FIELD(NULL, "attn_output_gate", NULL), true);
 	rp_check_rdrr(b);

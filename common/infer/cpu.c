@@ -43,7 +43,8 @@ static uint64_t seq_bytes(const rp_engine *e)
 
 	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++) {
 		cache_sizes(&e->graph->config, e->graph->layers[l].kind, e->info.ctx, &a, &b);
-		bytes += (a + b) * sizeof(float);
+		if (!rp_add_u64(bytes, (a + b) * sizeof(float), &bytes))
+			return UINT64_MAX; /* no machine has it */
 	}
 	return bytes;
 }

@@ -46,7 +46,6 @@ static rp_code open_backend(rp_engine *e, rp_error *err)
 
 	if (device && !cpu && strcmp(device, "gpu") != 0 && !all_digits(device))
 		return rp_fail(err, RP_USAGE, "\"%s\" is no device; it is cpu, gpu or the number of one", device);
-	rp_fail(err, RP_NO_DEVICE, "this build has no GPU backend; use the device cpu");
 	for (size_t i = 0; i < N_BACKENDS && code == RP_NO_DEVICE; i++) {
 		if (device && cpu != is_cpu(backends[i]))
 			continue;

@@ -2,6 +2,7 @@
 #include "infer/infer.h"
 #include "infer/random.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static rp_code check_logits(const float *logits, uint32_t vocab, float *max, rp_
 	float best = -INFINITY;
 
 	for (uint32_t i = 0; i < vocab; i++) {
-		if (isnan(logits[i]) || logits[i] > 3.402823466e38f)
+		if (isnan(logits[i]) || logits[i] > FLT_MAX)
 			return rp_fail(err, RP_MODEL, "the model gave %s for id %u: its weights are damaged, or the device computes wrongly "
 				"(compare with the device cpu)", isnan(logits[i]) ? "no number" : "infinity", i);
 		best = logits[i] > best ? logits[i] : best;
