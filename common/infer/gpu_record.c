@@ -6,9 +6,7 @@
 #include <string.h>
 
 enum {
-	MATVEC_MOST_ROWS = 8, /* above, the tiled product reads the weights less often */
 	SHORT_SEGMENT = 4,    /* mean rows a segment up to which the one-token forms of attention and convolution are better */
-	SHORT_DELTA = 16,
 	MOST_BINDINGS = 10,
 	MOST_CONSTANTS = 8,
 };
@@ -90,7 +88,7 @@ typedef struct matmul {
 static rp_code begin_matmul(
 	matmul *m, rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_weight *weight, uint32_t rows, rp_error *err)
 {
-	m->tiled = rows > MATVEC_MOST_ROWS;
+	m->tiled = rp_prefer_matmul(g->device->type == RP_VK_CPU, rows);
 	rp_code rc = begin(&m->w, g, c, m->tiled ? "matmul" : "matvec", err);
 	if (rc != RP_OK)
 		return rc;
@@ -278,7 +276,7 @@ static rp_code record_conv(
 static rp_code record_delta(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_cache *cache, const rp_gpu_shape *s, rp_error *err)
 {
-	bool chunked = s->rows > s->segs * SHORT_DELTA;
+	bool chunked = rp_prefer_delta_chunk(g->device->type == RP_VK_CPU, s->rows, s->segs);
 	rp_args_delta a = { .k_heads = op->kv_heads, .v_heads = op->heads, .k_dim = op->head_dim, .v_dim = op->group,
 		.head_mod = op->head_mod, .n_segs = s->segs };
 	work w;
