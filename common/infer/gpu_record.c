@@ -97,7 +97,7 @@ static rp_code begin_matmul(
 	constant(&m->w, "K_TAIL", rp_k_tail(weight->tensor->dtype, weight->k));
 	if (m->tiled)
 		return RP_OK;
-	m->shape = rp_shape_matvec(g->device->type == RP_VK_CPU, wide(&m->w), rows);
+	m->shape = rp_shape_matvec(g->device->type == RP_VK_CPU, wide(&m->w), rp_units(weight->tensor->dtype, weight->k), rows);
 	constant(&m->w, "WG", m->shape.wg);
 	constant(&m->w, "LANES", m->shape.lanes);
 	constant(&m->w, "TILE_M", m->shape.tile_m);
@@ -232,7 +232,9 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 		rc = begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
 	if (rc != RP_OK)
 		return rc;
-	if (!decode)
+	if (decode)
+		constant(&w, "WG", rp_attention_wg(g->device->type == RP_VK_CPU));
+	else
 		constant(&w, "HEAD_DIM", op->head_dim);
 	bind(&w, rp_gpu_slot(g, s, op->in[0]));
 	bind(&w, cache->a);

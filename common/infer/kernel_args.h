@@ -155,15 +155,20 @@ static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
 /* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: barriers are dear there. `wide` is the
  * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 8. Few different
  * tiles: each is a pipeline to compile, and lavapipe takes half a second of processor time for a tile of 8, 0.1 s for 1. */
-static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t n_rows)
+static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t units, uint32_t n_rows)
 {
 	if (cpu)
 		return (rp_shape){ 16, 1, n_rows > 1 ? 4 : 1 };
-	uint32_t tile_m = n_rows > 4 ? 8 : n_rows > 2 ? 4 : n_rows;
-	if (wide == 0)
-		return (rp_shape){ 128, 32, tile_m };
-	uint32_t lanes = wide > 32 ? wide : 32;
-	return (rp_shape){ lanes, lanes, tile_m };
+	uint32_t lanes = wide > 32 ? wide : 32, tile_m = n_rows > 4 ? 8 : n_rows > 2 ? 4 : n_rows;
+	while (lanes < units && lanes < 128) /* a unit a lane, as far as that goes */
+		lanes *= 2;
+	return (rp_shape){ wide != 0 ? lanes : 128, lanes, tile_m };
+}
+
+/* WG of attention_decode: positions it scores at once. */
+static inline uint32_t rp_attention_wg(bool cpu)
+{
+	return cpu ? 8 : 256;
 }
 
 static inline rp_shape rp_shape_norm(bool cpu, uint32_t wide, uint32_t group)

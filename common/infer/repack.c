@@ -46,7 +46,8 @@ bool rp_repack_stride(rp_dtype t, uint64_t k, uint64_t *bytes)
 	uint64_t total = 0;
 	for (unsigned i = 0; i < l->n_fields; i++) {
 		uint64_t plane;
-		if (!rp_mul_u64(nb, l->fields[i].size, &plane) || !rp_round_up_u64(plane, 16, &plane) || !rp_add_u64(total, plane, &total))
+		if (!rp_mul_u64(nb, l->fields[i].size, &plane) || !rp_round_up_u64(plane, 16, &plane)
+			|| !rp_add_u64(total, plane, &total))
 			return false;
 	}
 	*bytes = total;

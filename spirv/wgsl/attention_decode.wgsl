@@ -61,12 +61,38 @@ fn max_lanes(i: u32, v: f32) -> f32 {
 	return largest[0];
 }
 
+// Both loops have four loads on the way at a time: a workgroup has little else to hide their latency with.
 fn score(start: u32, dims: u32) -> f32 {
 	var sum = vec4<f32>(0.0);
-	for (var d = 0u; d < dims; d++) {
+	var d = 0u;
+	for (; d + 4u <= dims; d += 4u) {
+		let k0 = kcache[start + d];
+		let k1 = kcache[start + d + 1u];
+		let k2 = kcache[start + d + 2u];
+		let k3 = kcache[start + d + 3u];
+		sum += (query[d] * k0 + query[d + 1u] * k1) + (query[d + 2u] * k2 + query[d + 3u] * k3);
+	}
+	for (; d < dims; d++) {
 		sum += query[d] * kcache[start + d];
 	}
 	return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// Weighted sum of the values at `start` of every step-th position from t to n.
+fn mix(start: u32, t0: u32, n: u32, step: u32, dims: u32) -> vec4<f32> {
+	var sum = vec4<f32>(0.0);
+	var t = t0;
+	for (; t + 3u * step < n; t += 4u * step) {
+		let v0 = vcache[start + t * dims];
+		let v1 = vcache[start + (t + step) * dims];
+		let v2 = vcache[start + (t + 2u * step) * dims];
+		let v3 = vcache[start + (t + 3u * step) * dims];
+		sum += (weight[t] * v0 + weight[t + step] * v1) + (weight[t + 2u * step] * v2 + weight[t + 3u * step] * v3);
+	}
+	for (; t < n; t += step) {
+		sum += weight[t] * vcache[start + t * dims];
+	}
+	return sum;
 }
 
 @compute @workgroup_size(WG)
@@ -100,11 +126,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 		total = total * shrink + e;
 		workgroupBarrier();
 		for (var a = i; a < groups * dims; a += WG) {
-			var sum = acc[a] * shrink;
-			for (var t = a / dims; t < n; t += groups) {
-				sum += weight[t] * vcache[cache + (first + t) * dims + a % dims];
-			}
-			acc[a] = sum;
+			acc[a] = acc[a] * shrink + mix(cache + first * dims + a % dims, a / dims, n, groups, dims);
 		}
 	}
 	let all = sum_lanes(i, vec4<f32>(total)).x;

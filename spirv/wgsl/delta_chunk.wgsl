@@ -42,7 +42,8 @@ fn places(row: u32, head: u32) -> Places {
 	let key_head = select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
 	let k_width = p.k_heads * K_DIM;
 	let start = row * (2u * k_width + p.v_heads * p.v_dim);
-	return Places((start + key_head * K_DIM) / 4u, (start + k_width + key_head * K_DIM) / 4u, start + 2u * k_width + head * p.v_dim);
+	let q = start + key_head * K_DIM;
+	return Places(q / 4u, (q + k_width) / 4u, start + 2u * k_width + head * p.v_dim);
 }
 
 fn value(at: u32) -> f32 {

@@ -127,7 +127,8 @@ void rig_run(const rig_call *c)
 	ok(rp_vk_pipeline_get(device, rp_kernel_find(c->kernel), c->consts, c->n_consts, NULL, 0, &pipe, &err), &err, c);
 	ok(rp_vk_cmd_new(device, c->kernel, &cmd, &err), &err, c);
 	ok(rp_vk_cmd_begin(cmd, 0, &err), &err, c);
-	ok(rp_vk_cmd_dispatch(cmd, pipe, binds, c->n_args + 1, c->push, c->push_bytes, c->grid.x, c->grid.y, c->grid.z, &err), &err, c);
+	ok(rp_vk_cmd_dispatch(cmd, pipe, binds, c->n_args + 1, c->push, c->push_bytes, c->grid.x, c->grid.y, c->grid.z, &err), &err,
+		c);
 	ok(rp_vk_cmd_end(cmd, &err), &err, c);
 	ok(rp_vk_run(device, cmd, &err), &err, c);
 	read_back(c, bufs);

@@ -54,7 +54,8 @@ static void reference(const attention_case *c, const float *q, const float *kc, 
 	for (uint32_t s = 0; s < c->n_segs; s++) {
 		const segment *g = &c->segs[s];
 		float *k = slot_rows(c, kc, g->slot), *v = slot_rows(c, vc, g->slot);
-		rp_ref_attention(want + at * width, q + at * width, k, v, g->n, c->heads, c->kv_heads, c->dim, g->position, scale, scores);
+		rp_ref_attention(want + at * width, q + at * width, k, v, g->n, c->heads, c->kv_heads, c->dim, g->position, scale,
+			scores);
 		at += g->n;
 		free(k);
 		free(v);

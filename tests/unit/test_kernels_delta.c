@@ -154,8 +154,8 @@ static void reference_delta(const batch *b, const rp_delta_shape *s, delta_data 
 		if (g->position == 0)
 			memset(state, 0, slot * sizeof *state);
 		rp_ref_delta(d->want + (size_t)g->first_row * s->v_heads * s->v_dim, d->qkv + g->first_row * width,
-			d->a + (size_t)g->first_row * s->v_heads, d->b + (size_t)g->first_row * s->v_heads, d->A, d->dt_bias, state, g->n_rows, s,
-			scratch);
+			d->a + (size_t)g->first_row * s->v_heads, d->b + (size_t)g->first_row * s->v_heads, d->A, d->dt_bias, state,
+			g->n_rows, s, scratch);
 	}
 	free(scratch);
 }

@@ -94,8 +94,8 @@ static void check_product(const weights *w, const product *c)
 	rp_grid grid = tiled ? rp_grid_matmul(&p) : rp_grid_matvec(&p, c->shape);
 	rig_run(&(rig_call){ c->kernel, consts, tiled ? 3 : 6, &p, sizeof p, grid, args, 4 });
 	char what[160];
-	snprintf(what, sizeof what, "%s %s n %u k %u rows %u residual %u wg %u lanes %u tile %u", c->kernel, rp_dtype_get(w->type)->name,
-		w->n, w->k, c->rows, c->residual, c->shape.wg, c->shape.lanes, c->shape.tile_m);
+	snprintf(what, sizeof what, "%s %s n %u k %u rows %u residual %u wg %u lanes %u tile %u", c->kernel,
+		rp_dtype_get(w->type)->name, w->n, w->k, c->rows, c->residual, c->shape.wg, c->shape.lanes, c->shape.tile_m);
 	rig_close(what, rig_nmse(y, want, ny), BOUND);
 	for (uint32_t r = 0; r < c->rows; r++) /* other ranges' columns are untouched */
 		for (uint32_t j = 0; j < EXTRA; j++) {
@@ -151,7 +151,8 @@ static void matvec_subgroup(void **state)
 
 static void matmul(void **state)
 {
-	const variation v[] = { { 1, IN_PLACE, { 0 } }, { 33, NO_RESIDUAL, { 0 } }, { 65, SEPARATE, { 0 } }, { 32, NO_RESIDUAL, { 0 } } };
+	const variation v[] = { { 1, IN_PLACE, { 0 } }, { 33, NO_RESIDUAL, { 0 } }, { 65, SEPARATE, { 0 } },
+		{ 32, NO_RESIDUAL, { 0 } } };
 	(void)state;
 	each_type("matmul", v, sizeof v / sizeof *v);
 }
@@ -180,7 +181,8 @@ static void embed_type(rp_dtype t, uint32_t width)
 		rp_args_embed p = { .width = width, .n_rows = ROWS, .w_first = part ? SPLIT : 0, .w_count = part ? VOCAB - SPLIT : SPLIT,
 			.w_base = FIRST_GAP + (part ? SPLIT * w.stride : 0), .w_stride = w.stride };
 		rig_arg args[] = { RIG_IN((char *)w.repacked, w.bytes), RIG_IN(rows, ROWS), RIG_OUT(y, ROWS * width) };
-		rig_run(&(rig_call){ "embed", &(rp_vk_const){ "QUANT", (uint32_t)t }, 1, &p, sizeof p, rp_grid_embed(&p, t, 64), args, 3 });
+		rp_vk_const konst = { "QUANT", (uint32_t)t };
+		rig_run(&(rig_call){ "embed", &konst, 1, &p, sizeof p, rp_grid_embed(&p, t, 64), args, 3 });
 	}
 	for (uint32_t r = 0; r < ROWS; r++)
 		for (uint32_t i = 0; i < width; i++)
