@@ -20,6 +20,12 @@ rp_code run_open_model(run_state *r, rp_error *err)
 	if (code != RP_OK)
 		return code;
 	code = rp_tokenizer_of_model(r->model, &r->tokenizer, err);
+	if (code != RP_OK && code != RP_NOT_FOUND && r->o.prompt_ids != NULL) {
+		/* Ids need none. A broken one is worth a word, for the answer will be ids as well. */
+		if (!r->o.quiet && err != NULL)
+			run_say("answering with ids, for the tokenizer cannot be used: %s", err->msg);
+		return RP_OK;
+	}
 	return code == RP_NOT_FOUND ? RP_OK : code; /* who needs it says so */
 }
 

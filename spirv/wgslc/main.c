@@ -192,7 +192,7 @@ static bool add_kernel(kernel_set *set, char *name, char *row)
 }
 
 static rp_code build_entry(const arguments *a, const char *stem, const char *path, const char *text, size_t len, wgsl_module *m,
-                           const char *entry, bool only, kernel_set *set, rp_error *err)
+						   const char *entry, bool only, kernel_set *set, rp_error *err)
 {
 	uint32_t *words = NULL;
 	size_t n;

@@ -173,7 +173,7 @@ static rp_code read_module(reflection *r, const uint32_t *words, size_t n_words,
 }
 
 rp_code reflect_kernel(const uint32_t *words, size_t n_words, const char *name, const char *entry, const char *digest,
-                       const wgsl_module *m, rp_buf *out, rp_error *err)
+					   const wgsl_module *m, rp_buf *out, rp_error *err)
 {
 	reflection r = {.module = m, .out = out};
 	if (spvc_context_create(&r.context) != SPVC_SUCCESS)

@@ -7,6 +7,6 @@
 /* Appends the object for one compiled kernel. Names of overrides come from the module (by SpecId), all else from the SPIR-V.
  * digest: "sha256:..." of the source. */
 rp_code reflect_kernel(const uint32_t *words, size_t n_words, const char *name, const char *entry, const char *digest,
-                       const wgsl_module *m, rp_buf *out, rp_error *err);
+					   const wgsl_module *m, rp_buf *out, rp_error *err);
 
 #endif

@@ -65,6 +65,9 @@ exec 9>&-
 
 capture "$run" -q --device cpu -m "$models/no-tokenizer.gguf" --prompt-ids 5,6,7 -n 4 --ignore-eos
 ok 'ids without a tokenizer' grep -qxE '[0-9]+(,[0-9]+){3}' "$tmp/out"
+capture "$run" --device cpu -m "$models/odd-tokenizer.gguf" --prompt-ids 5,6,7 -n 4 --ignore-eos
+ok 'ids with a tokenizer of an unknown kind' grep -qxE '[0-9]+(,[0-9]+){3}' "$tmp/out"
+ok 'ids with a tokenizer of an unknown kind: said' says 'the tokenizer cannot be used'
 capture "$run" "${tiny[@]}" --prompt-ids 5,6,7 -n 4 --ignore-eos --json
 ok 'ids in, ids and text out' json 'len(o) >= 5 and o[-1]["prompt_tokens"] == 3'
 
@@ -86,6 +89,26 @@ capture "$run" --device cpu -m "$models/tiny.gguf" -p hi -n 2 --stats
 ok 'stats on stderr' says 'tokens/s'
 ok 'one plain line where no terminal is' says 'loading tiny.gguf'
 ok 'no control characters' test "$(tr -d '\n\40-\176' <"$tmp/err" | wc -c)" -eq 0
+
+# A Vulkan device, lavapipe where there is no other.
+answer_on() { "$run" -q -m "$models/tiny.gguf" --device "$1" -p hello -n 12 --ignore-eos --json; }
+capture answer_on gpu
+if code_is 40; then
+	skip 'gpu' 'no Vulkan device'
+else
+	ok 'gpu: answers' json 'o[-1]["tokens"] == 12 and o[-1]["device"]["backend"] == "vulkan"'
+	gpu=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)
+	capture answer_on cpu
+	ok 'gpu: the same ids as the plain engine' test "$gpu" = "$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)"
+	capture "$run" -q -m "$models/tiny.gguf" --device gpu --variant portable -p hello -n 2
+	ok 'gpu: portable kernels' code_is 0
+	ok 'kernels are kept' test -n "$(ls "$XDG_CACHE_HOME/reploid")"
+fi
+capture "$run" --list-devices --json
+ok 'list-devices' json 'o[-1]["name"] == "cpu" and all(x["type"] == "device" and x["schema"] == "reploid-devices/1" for x in o)'
+capture env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent "$run" --list-devices
+ok 'list-devices without a driver: the plain engine' has_line 'cpu  the plain C engine'
+ok 'list-devices without a driver: says why' says 'Vulkan'
 
 # Signals (signals.py drives the program through pipes).
 for test in reading-INT reading-TERM generating-INT generating-TERM ignored-INT; do

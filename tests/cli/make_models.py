@@ -117,6 +117,7 @@ def main(folder):
 
     write('tiny')
     write('no-tokenizer', lambda g: g.drop_keys('tokenizer.'))
+    write('odd-tokenizer', lambda g: g.set_key('tokenizer.ggml.model', STRING, 'runes'))
     write('no-template', lambda g: g.drop_keys('tokenizer.chat_template'))
     write('odd-template', lambda g: g.set_key('tokenizer.chat_template', STRING, '{{ messages }} of no known kind'))
     write('cut-header', cut=lambda n: 700)
