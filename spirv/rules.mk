@@ -61,3 +61,9 @@ spirv: $(WGSLC)
 spirv-check: $(WGSLC)
 	$(Q)spirv/check $(WGSLC)
 endif
+
+# ---- its tests ----
+WGSL_TESTS := $(filter test_wgsl%,$(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c)))
+$(foreach t,$(WGSL_TESTS),$(eval $(B)/tests/unit/$(t): $(WGSLC_LIB)))
+$(foreach t,$(WGSL_TESTS),$(eval EXTRA_LIBS_$(t) := $(WGSLC_LIB) $(LIB)))
+build/fuzz/fuzz_wgsl: $(WGSLC_SRC:%.c=build/fuzz/%.o)

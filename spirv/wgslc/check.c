@@ -22,11 +22,16 @@ bool wl_const_u32(wl *w, expr *e, const char *what, uint32_t *out)
 
 /* ---- structures ---- */
 
-static bool member_layout(wl *w, decl *m, uint64_t *size, uint64_t *align)
+static bool member_layout(wl *w, decl *st, decl *m, uint64_t *size, uint64_t *align)
 {
 	uint32_t n;
 	if (!wl_size_align(m->type, size, align))
 		return false;
+	const type *t = m->type;
+	while (t->kind == TY_ARRAY)
+		t = t->elem;
+	uint64_t natural = t->kind == TY_STRUCT ? t->st->natural_align : *align;
+	st->natural_align = natural > st->natural_align ? natural : st->natural_align;
 	if (m->attrs.align && wl_const_u32(w, m->attrs.align, "@align", &n)) {
 		if (!n || (n & (n - 1)) || n % *align)
 			wl_error(w, m->attrs.align->at, "@align(%u) must be a power of two and a multiple of %llu here", n, (unsigned long long)*align);
@@ -48,7 +53,7 @@ static void lay_out(wl *w, decl *d)
 	uint64_t at = 0, align = 1;
 	for (uint32_t i = 0; i < d->n_members; i++) {
 		decl *m = d->members[i];
-		if (!m->type || !member_layout(w, m, &m->size, &m->align))
+		if (!m->type || !member_layout(w, d, m, &m->size, &m->align))
 			return;
 		at = (at + m->align - 1) / m->align * m->align;
 		m->offset = at;
@@ -67,6 +72,8 @@ static void resolve_struct(wl *w, decl *d)
 {
 	if (!d->n_members)
 		wl_error(w, d->at, "structure %s needs a member", d->name->s);
+	for (uint32_t i = 0; i < d->n_members; i++)
+		d->members[i]->type = w->t_error;
 	for (uint32_t i = 0; i < d->n_members; i++) {
 		decl *m = d->members[i];
 		const type *t = wl_check_type(w, m->type_expr);
@@ -86,23 +93,11 @@ static void resolve_struct(wl *w, decl *d)
 			wl_error(w, m->at, "this type is nested too deeply");
 	}
 	lay_out(w, d);
+	d->props = wl_struct_props(d);
 	d->type = wl_struct_type(w, d);
 }
 
 /* ---- variables ---- */
-
-static bool contains(const type *t, type_kind kind)
-{
-	if (t->kind == kind)
-		return true;
-	if (t->kind == TY_STRUCT) {
-		for (uint32_t i = 0; i < t->st->n_members; i++)
-			if (t->st->members[i]->type && contains(t->st->members[i]->type, kind))
-				return true;
-		return false;
-	}
-	return t->elem && contains(t->elem, kind);
-}
 
 /* What std140 demands of uniform buffers. The language once demanded it too, and allows more by the feature
  * uniform_buffer_standard_layout, which Vulkan 1.2 has only as an option: so it is refused as not supported. */
@@ -115,7 +110,10 @@ static void check_uniform_layout(wl *w, uint32_t at, const type *t)
 		wl_unsupported(w, at, "%s in a uniform buffer is laid out differently by GLSL; use vectors or a storage buffer", wl_type_name(w, t));
 	if (t->kind == TY_ARRAY)
 		check_uniform_layout(w, at, t->elem);
-	for (uint32_t i = 0; t->kind == TY_STRUCT && i < t->st->n_members; i++) {
+	if (t->kind != TY_STRUCT || t->st->uniform_checked)
+		return;
+	t->st->uniform_checked = true;
+	for (uint32_t i = 0; i < t->st->n_members; i++) {
 		const decl *m = t->st->members[i], *before = i ? t->st->members[i - 1] : NULL;
 		if (!m->type)
 			continue;
@@ -140,15 +138,15 @@ static void check_buffer(wl *w, decl *d)
 		wl_const_u32(w, d->attrs.binding, "@binding", &d->binding);
 	bool runtime = t->kind == TY_ARRAY && !t->count && !t->count_expr;
 	bool runtime_struct = t->kind == TY_STRUCT && t->st->runtime_sized;
-	if (!wl_is_host_shareable(t) || contains(t, TY_PTR))
-		wl_error(w, d->at, "%s cannot be in a buffer%s", wl_type_name(w, t), contains(t, TY_BOOL) ? ": bool has no size in memory; use u32" : "");
+	if (!wl_is_host_shareable(t) || (wl_props(t) & WL_HAS_PTR))
+		wl_error(w, d->at, "%s cannot be in a buffer%s", wl_type_name(w, t), (wl_props(t) & WL_HAS_BOOL) ? ": bool has no size in memory; use u32" : "");
 	else if (!wl_is_fixed(t) && !(d->space == SP_STORAGE && (runtime || runtime_struct)))
 		wl_error(w, d->at, "%s has no fixed size, as a uniform buffer needs", wl_type_name(w, t));
 	else if (t->kind == TY_ARRAY && t->count_expr)
 		wl_error(w, d->at, "only workgroup variables can be sized by an override");
 	else if (d->space == SP_UNIFORM)
 		check_uniform_layout(w, d->at, t);
-	if (contains(t, TY_ATOMIC) && (d->space != SP_STORAGE || d->access != AC_READ_WRITE))
+	if ((wl_props(t) & WL_HAS_ATOMIC) && (d->space != SP_STORAGE || d->access != AC_READ_WRITE))
 		wl_error(w, d->at, "atomics need var<storage, read_write> or var<workgroup>");
 }
 
@@ -170,7 +168,7 @@ static void check_module_var(wl *w, decl *d)
 	case SP_WORKGROUP:
 		if (d->init)
 			wl_error(w, d->init->at, "a workgroup variable cannot have an initial value");
-		if (!wl_is_fixed(t) || contains(t, TY_PTR))
+		if (!wl_is_fixed(t) || (wl_props(t) & WL_HAS_PTR))
 			wl_error(w, d->at, "%s cannot be a workgroup variable: its size is not fixed", wl_type_name(w, t));
 		return;
 	case SP_PRIVATE:
@@ -348,6 +346,12 @@ void wl_resolve(wl *w, decl *d)
 		return;
 	}
 	/* Names inside belong to the module, whatever the function that came here calls its own. */
+	if (w->depth > WL_MAX_RECURSION) {
+		wl_error(w, d->at, "'%s' is at the end of too long a chain of declarations", d->name->s);
+		d->type = d->type ? d->type : w->t_error;
+		return;
+	}
+	w->depth++;
 	decl *fn = w->fn;
 	decl_list locals = w->locals;
 	for (uint32_t i = locals.n; i-- > 0;)
@@ -357,6 +361,7 @@ void wl_resolve(wl *w, decl *d)
 	d->state = 1;
 	resolve_kind(w, d);
 	d->state = 2;
+	w->depth--;
 	w->fn = fn;
 	w->locals = locals;
 	for (uint32_t i = 0; i < locals.n; i++)

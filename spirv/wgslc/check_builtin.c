@@ -251,6 +251,7 @@ static const type *result_struct(wl *w, const char *name, const char *m1, const 
 		m->type = i ? t2 : t1;
 		m->state = 2;
 	}
+	d->props = wl_struct_props(d);
 	d->type = wl_struct_type(w, d);
 	s->bound = d; /* names that start with two underscores cannot be written in the source */
 	return d->type;

@@ -501,6 +501,11 @@ const type *wl_check_expr(wl *w, expr *e)
 		return e->type;
 	e->checked = true;
 	e->type = w->t_error;
+	if (w->depth > WL_MAX_RECURSION) {
+		wl_error(w, e->at, "this expression is at the end of too long a chain of declarations");
+		return e->type;
+	}
+	w->depth++;
 	const type *t = w->t_error;
 	switch (e->kind) {
 	case EX_LITERAL:
@@ -532,5 +537,6 @@ const type *wl_check_expr(wl *w, expr *e)
 		t = check_deref(w, e);
 		break;
 	}
+	w->depth--;
 	return e->type = t;
 }

@@ -7,9 +7,9 @@
 
 const char *em_text(emitter *em, rp_buf *b)
 {
-	if (b->failed)
-		wl_stop(em->w, RP_NO_MEMORY);
-	const char *s = wl_printf(em->w, "%s", b->data ? b->data : "");
+	em->text += b->len;
+	em->too_large |= b->failed || em->text > WL_MAX_TEXT;
+	const char *s = em->too_large ? "" : wl_printf(em->w, "%s", b->data ? b->data : "");
 	rp_buf_free(b);
 	return s;
 }
@@ -129,14 +129,9 @@ static uint64_t glsl_align(const type *t)
 {
 	uint64_t size, align = 1;
 	t = innermost(t);
-	if (t->kind != TY_STRUCT) {
-		wl_size_align(t, &size, &align);
-		return align;
-	}
-	for (uint32_t i = 0; i < t->st->n_members; i++) {
-		uint64_t a = t->st->members[i]->type ? glsl_align(t->st->members[i]->type) : 1;
-		align = a > align ? a : align;
-	}
+	if (t->kind == TY_STRUCT)
+		return t->st->natural_align;
+	wl_size_align(t, &size, &align);
 	return align;
 }
 
@@ -285,32 +280,48 @@ const char *em_zero(emitter *em, const type *t)
 	return wl_printf(em->w, "%s(0)", em_type(em, t));
 }
 
-/* Constant arrays and structures get a name, so that a table is written once however often it is indexed. */
-void em_const(emitter *em, decl *d)
+/* What neither this compiler nor GLSL can name as a constant (a derived floating-point override, a constant only GLSL can
+ * evaluate) becomes a function without arguments. */
+static void emit_getter(emitter *em, rp_buf *b, decl *d)
 {
-	rp_buf b;
+	rp_buf_addf(b, "%s()", em_name(em, d));
 	if (d->emitted == em->serial)
 		return;
 	d->emitted = em->serial;
-	const scalar *c = d->val ? d->val->c : NULL;
-	rp_buf_init(&b, 0);
-	rp_buf_adds(&b, "const ");
-	em_declare(em, &b, d->type, em_name(em, d));
-	rp_buf_adds(&b, " = ");
-	if (c)
-		em_value(em, &b, d->type, &c);
-	else
-		em_expr(em, &b, d->init);
-	rp_buf_addf(&em->consts, "%s;\n", em_text(em, &b));
+	rp_buf text;
+	rp_buf_init(&text, 0);
+	rp_buf_addf(&text, "%s %s() { return %s; }\n", em_type(em, d->type), em_name(em, d), em_expr_text(em, d->init));
+	rp_buf_adds(&em->helpers, em_text(em, &text));
+}
+
+/* Constant arrays and structures get a name, so that a table is written once however often it is indexed. */
+void em_const(emitter *em, rp_buf *b, decl *d)
+{
+	if (!d->val) {
+		emit_getter(em, b, d);
+		return;
+	}
+	rp_buf_adds(b, em_name(em, d));
+	if (d->emitted == em->serial)
+		return;
+	d->emitted = em->serial;
+	const scalar *c = d->val->c;
+	rp_buf text;
+	rp_buf_init(&text, 0);
+	rp_buf_adds(&text, "const ");
+	em_declare(em, &text, d->type, em_name(em, d));
+	rp_buf_adds(&text, " = ");
+	em_value(em, &text, d->type, &c);
+	rp_buf_addf(&em->consts, "%s;\n", em_text(em, &text));
 }
 
 /* A literal default makes a specialization constant. A default computed from other overrides makes a derived constant: SPIR-V
- * has nothing that is both. Floating-point ones are written out where they are used: SPIR-V cannot derive them either. */
+ * has nothing that is both. */
 void em_override(emitter *em, rp_buf *b, decl *d)
 {
 	bool derived = d->init && !d->init->val, f16 = d->type->kind == TY_F16;
 	if (derived && wl_is_float(d->type)) {
-		em_expr(em, b, d->init);
+		emit_getter(em, b, d);
 		return;
 	}
 	if (f16)
@@ -342,22 +353,11 @@ static bool is_push(emitter *em, const decl *d)
 	return em->options->push && d->space == SP_UNIFORM && d->group == 0 && !em->push && wl_size_align(d->type, &size, &align) && size <= 128;
 }
 
-static bool has_f16(const type *t)
-{
-	t = innermost(t);
-	if (t->kind != TY_STRUCT)
-		return wl_elem(t)->kind == TY_F16;
-	for (uint32_t i = 0; i < t->st->n_members; i++)
-		if (has_f16(t->st->members[i]->type))
-			return true;
-	return false;
-}
-
 static void emit_buffer(emitter *em, decl *d)
 {
 	rp_buf b, members;
 	const char *name = em_name(em, d);
-	if (has_f16(d->type))
+	if (wl_props(d->type) & WL_HAS_F16)
 		em->needs |= NEED_F16_STORAGE;
 	rp_buf_init(&b, 0);
 	rp_buf_init(&members, 0);
@@ -534,7 +534,7 @@ static void emit_program(emitter *em, const decl *fn, rp_buf *out)
 	rp_buf_adds(out, "#version 460\n");
 	emit_extensions(em, out);
 	emit_workgroup_size(em, fn, out);
-	rp_buf *parts[] = {&em->structs, &em->consts, &em->globals, &em->helpers, &em->functions};
+	rp_buf *parts[] = {&em->structs, &em->consts, &em->helpers, &em->globals, &em->functions};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		rp_buf_add(out, parts[i]->data ? parts[i]->data : "", parts[i]->len);
 	rp_buf_adds(out, "void main()\n{\n");
@@ -560,18 +560,22 @@ rp_code wgsl_to_glsl(wgsl_module *m, const char *entry, const wgsl_options *opti
 	if (!fn)
 		return rp_fail(err, RP_USAGE, "no compute entry point is named '%s'", entry);
 	emitter em = {.w = w, .options = options, .serial = ++w->emission};
+	size_t arena_max = w->arena->max;
+	w->arena->max = 0; /* here em.text is the bound: unwinding from deep inside would lose buffers */
 	rp_buf out, *bufs[] = {&em.structs, &em.consts, &em.globals, &em.helpers, &em.functions, &out};
 	for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
 		rp_buf_init(bufs[i], WL_MAX_GLSL);
 	w->n_diags = 0;
 	w->stopped = RP_OK;
 	run(&em, fn, &out);
+	w->arena->max = arena_max;
 	rp_code rc = RP_OK;
 	for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
-		if (bufs[i]->failed)
-			rc = RP_NO_MEMORY;
-	if (rc == RP_NO_MEMORY || w->stopped == RP_NO_MEMORY)
-		rc = rp_fail(err, RP_NO_MEMORY, "the program needs more memory than this compiler grants itself");
+		em.too_large |= bufs[i]->failed;
+	if (w->stopped == RP_NO_MEMORY)
+		rc = rp_no_memory(err, 0, "the GLSL of the program");
+	else if (em.too_large)
+		rc = rp_fail(err, RP_UNSUPPORTED, "the program becomes too large or too deeply nested as GLSL");
 	else if (w->n_diags)
 		rc = rp_fail(err, w->worst, "%u:%u: %s", w->diags[0].line, w->diags[0].column, w->diags[0].message);
 	for (size_t i = 0; i + 1 < sizeof bufs / sizeof *bufs; i++)

@@ -45,7 +45,9 @@ typedef struct loop_ctx { /* the innermost statement that break or continue may 
 typedef struct emitter {
 	wl *w;
 	const wgsl_options *options;
-	uint32_t needs, temps, serial, n_instances;
+	uint32_t needs, temps, serial, n_instances, depth;
+	size_t text;     /* bytes of intermediate texts so far */
+	bool too_large;  /* give up: everything writes nothing from now on */
 	rp_buf structs, consts, globals, helpers, functions;
 	rp_buf *out;        /* statements of the function being written */
 	unsigned indent;
@@ -63,7 +65,7 @@ const char *em_type(emitter *em, const type *t);
 void em_declare(emitter *em, rp_buf *b, const type *t, const char *name);
 void em_struct(emitter *em, decl *d);
 void em_override(emitter *em, rp_buf *b, decl *d);
-void em_const(emitter *em, decl *d);
+void em_const(emitter *em, rp_buf *b, decl *d);
 const char *em_var(emitter *em, decl *d);  /* GLSL of a variable itself */
 const char *em_zero(emitter *em, const type *t);
 void em_value(emitter *em, rp_buf *b, const type *t, const scalar **c);

@@ -6,8 +6,14 @@
 const char *em_expr_text(emitter *em, const expr *e)
 {
 	rp_buf b;
+	if (em->too_large || em->depth > WL_MAX_RECURSION) {
+		em->too_large = true;
+		return "";
+	}
+	em->depth++;
 	rp_buf_init(&b, 0);
 	em_expr(em, &b, e);
+	em->depth--;
 	return em_text(em, &b);
 }
 
@@ -206,7 +212,7 @@ static void member(emitter *em, rp_buf *b, const expr *e)
 
 static bool named_table(const expr *e)
 {
-	return e->kind == EX_IDENT && e->decl->kind == D_CONST && (e->type->kind == TY_ARRAY || e->type->kind == TY_STRUCT) &&
+	return e->kind == EX_IDENT && e->decl && e->decl->kind == D_CONST && (e->type->kind == TY_ARRAY || e->type->kind == TY_STRUCT) &&
 	       e->type == e->decl->type;
 }
 
@@ -216,15 +222,18 @@ static void ident(emitter *em, rp_buf *b, const expr *e)
 	if (d->kind == D_OVERRIDE) {
 		em_override(em, b, d);
 	} else if (d->kind == D_CONST) {
-		if (named_table(e)) {
-			em_const(em, d);
-			rp_buf_adds(b, em_name(em, d));
-		} else { /* a constant only GLSL can evaluate */
-			em_expr(em, b, d->init);
-		}
+		em_const(em, b, d);
 	} else {
 		rp_buf_adds(b, em_name(em, d));
 	}
+}
+
+/* Apart, so that the large chain is not on the stack of every level of an expression. */
+static void reference(emitter *em, rp_buf *b, const expr *e)
+{
+	chain c;
+	em_chain(em, e, false, &c);
+	rp_buf_adds(b, em_chain_text(em, &c));
 }
 
 void em_expr(emitter *em, rp_buf *b, const expr *e)
@@ -235,9 +244,7 @@ void em_expr(emitter *em, rp_buf *b, const expr *e)
 		return;
 	}
 	if (e->is_ref) {
-		chain c;
-		em_chain(em, e, false, &c);
-		rp_buf_adds(b, em_chain_text(em, &c));
+		reference(em, b, e);
 		return;
 	}
 	switch (e->kind) {

@@ -267,7 +267,7 @@ static void while_stmt(emitter *em, const stmt *s)
 	em->loop = c.up;
 }
 
-static void statement(emitter *em, const stmt *s)
+static void any_statement(emitter *em, const stmt *s)
 {
 	switch (s->kind) {
 	case SM_BLOCK:
@@ -317,6 +317,17 @@ static void statement(emitter *em, const stmt *s)
 	case SM_EMPTY:
 		break;
 	}
+}
+
+static void statement(emitter *em, const stmt *s)
+{
+	if (em->too_large || em->out->failed || em->depth > WL_MAX_RECURSION) {
+		em->too_large = true;
+		return;
+	}
+	em->depth++;
+	any_statement(em, s);
+	em->depth--;
 }
 
 /* The statements of a function, into a buffer of its own: callees are written while the caller still is. */

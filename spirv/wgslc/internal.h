@@ -9,12 +9,14 @@
 /* Bounds on what a hostile source can cost. */
 enum {
 	WL_MAX_SOURCE = 8 << 20,      /* bytes */
-	WL_MAX_DEPTH = 200,           /* nesting of expressions, statements, types */
+	WL_MAX_DEPTH = 128,           /* nesting of expressions, statements, types in the source */
+	WL_MAX_RECURSION = 1500,      /* of checker and emitter, across the declarations they follow */
 	WL_MAX_ERRORS = 20,           /* diagnostics, then the compilation stops */
 	WL_MAX_COMPONENTS = 1 << 16,  /* scalars in one constant value */
 	WL_MAX_INSTANCES = 4096,      /* copies of functions made for pointer parameters */
 	WL_MAX_ARENA = 512 << 20,
-	WL_MAX_GLSL = 32 << 20
+	WL_MAX_GLSL = 32 << 20,       /* bytes of one part of the output */
+	WL_MAX_TEXT = 128 << 20       /* bytes of all intermediate texts */
 };
 
 typedef struct wl wl;
@@ -184,7 +186,9 @@ struct decl {
 	uint32_t n_members;
 	/* structure layout, filled when resolved */
 	uint64_t offset, size, align; /* of a member in its structure; of the structure */
-	bool runtime_sized, builtin_struct;
+	bool runtime_sized, builtin_struct, uniform_checked;
+	uint8_t props;          /* of a structure: WL_* bits of all its members */
+	uint64_t natural_align; /* of a structure, without @align */
 	/* function */
 	stmt *body;
 	decl **callees;
@@ -238,6 +242,7 @@ struct wl {
 	decl_list locals; /* names bound in the function being checked, innermost last */
 	uint32_t scope, last_scope;
 	uint32_t emission; /* counts calls of wgsl_to_glsl; 0 while checking */
+	uint32_t depth;    /* recursion of the checker */
 };
 
 /* wl.c: memory, names, messages */
@@ -301,6 +306,10 @@ bool wl_is_abstract(const type *t);             /* abstract somewhere inside */
 bool wl_is_float(const type *t);                /* scalar kinds */
 bool wl_is_int(const type *t);
 bool wl_is_numeric(const type *t);
+/* What a type contains somewhere inside, and what it is as a whole. */
+enum { WL_CONSTRUCTIBLE = 1, WL_SHAREABLE = 2, WL_FIXED = 4, WL_HAS_ATOMIC = 8, WL_HAS_BOOL = 16, WL_HAS_PTR = 32, WL_HAS_F16 = 64 };
+uint8_t wl_props(const type *t);
+uint8_t wl_struct_props(const decl *st); /* computed from the members; kept in st->props */
 bool wl_is_constructible(const type *t);
 bool wl_is_host_shareable(const type *t);
 bool wl_is_fixed(const type *t);                /* footprint known when the pipeline is made */

@@ -145,63 +145,63 @@ bool wl_is_numeric(const type *t)
 	return wl_is_float(t) || wl_is_int(t);
 }
 
-static bool all_members(const type *t, bool (*test)(const type *))
+/* Kept per structure: walking members again at every level would take exponential time. */
+uint8_t wl_struct_props(const decl *st)
 {
-	for (uint32_t i = 0; i < t->st->n_members; i++)
-		if (!t->st->members[i]->type || !test(t->st->members[i]->type))
-			return false;
-	return true;
+	const uint8_t whole = WL_CONSTRUCTIBLE | WL_SHAREABLE | WL_FIXED;
+	uint8_t all = whole, some = 0;
+	for (uint32_t i = 0; i < st->n_members; i++) {
+		uint8_t p = st->members[i]->type ? wl_props(st->members[i]->type) : 0;
+		all &= p;
+		some |= p;
+	}
+	return (uint8_t)((all & whole) | (some & ~whole));
+}
+
+uint8_t wl_props(const type *t)
+{
+	uint8_t p;
+	switch (t->kind) {
+	case TY_ARRAY:
+		p = wl_props(t->elem);
+		if (!t->count)
+			p &= (uint8_t)~WL_CONSTRUCTIBLE;
+		return t->count || t->count_expr ? p : (uint8_t)(p & ~WL_FIXED);
+	case TY_STRUCT:
+		return t->st->props;
+	case TY_VEC:
+	case TY_MAT:
+		return wl_props(t->elem);
+	case TY_ATOMIC:
+		return WL_SHAREABLE | WL_FIXED | WL_HAS_ATOMIC;
+	case TY_PTR:
+		return WL_HAS_PTR;
+	case TY_BOOL:
+		return WL_CONSTRUCTIBLE | WL_FIXED | WL_HAS_BOOL;
+	case TY_F16:
+		return WL_CONSTRUCTIBLE | WL_SHAREABLE | WL_FIXED | WL_HAS_F16;
+	case TY_ERROR:
+	case TY_VOID:
+		return 0;
+	default:
+		return WL_CONSTRUCTIBLE | WL_SHAREABLE | WL_FIXED;
+	}
 }
 
 bool wl_is_constructible(const type *t)
 {
-	switch (t->kind) {
-	case TY_ARRAY:
-		return t->count && wl_is_constructible(t->elem);
-	case TY_STRUCT:
-		return all_members(t, wl_is_constructible);
-	case TY_ERROR:
-	case TY_VOID:
-	case TY_ATOMIC:
-	case TY_PTR:
-		return false;
-	default:
-		return true;
-	}
+	return (wl_props(t) & WL_CONSTRUCTIBLE) != 0;
 }
 
 bool wl_is_host_shareable(const type *t)
 {
-	switch (t->kind) {
-	case TY_ARRAY:
-	case TY_VEC:
-		return wl_is_host_shareable(t->elem);
-	case TY_STRUCT:
-		return all_members(t, wl_is_host_shareable);
-	case TY_ERROR:
-	case TY_VOID:
-	case TY_BOOL:
-	case TY_PTR:
-		return false;
-	default:
-		return true;
-	}
+	return (wl_props(t) & WL_SHAREABLE) != 0;
 }
 
+/* Footprint known when the pipeline is made. */
 bool wl_is_fixed(const type *t)
 {
-	switch (t->kind) {
-	case TY_ARRAY:
-		return (t->count || t->count_expr) && wl_is_fixed(t->elem);
-	case TY_STRUCT:
-		return all_members(t, wl_is_fixed);
-	case TY_ERROR:
-	case TY_VOID:
-	case TY_PTR:
-		return false;
-	default:
-		return true;
-	}
+	return (wl_props(t) & WL_FIXED) != 0;
 }
 
 uint64_t wl_components(const type *t)
