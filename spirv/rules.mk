@@ -67,3 +67,6 @@ WGSL_TESTS := $(filter test_wgsl%,$(patsubst tests/unit/%.c,%,$(wildcard tests/u
 $(foreach t,$(WGSL_TESTS),$(eval $(B)/tests/unit/$(t): $(WGSLC_LIB)))
 $(foreach t,$(WGSL_TESTS),$(eval EXTRA_LIBS_$(t) := $(WGSLC_LIB) $(LIB)))
 build/fuzz/fuzz_wgsl: $(WGSLC_SRC:%.c=build/fuzz/%.o)
+ifneq ($(GLSLANG_NAMES),)
+$(B)/tests/unit/test_wgsl_run: | $(WGSLC)
+endif

@@ -131,8 +131,7 @@ static void expand(emitter *em, rp_buf *b, const char *text, const expr *e, cons
 		if (*p == '#') {
 			size_t n = strcspn(p + 1, "(");
 			const char *name = wl_printf(w, "%.*s", (int)n, p + 1);
-			bool typed = first && strcmp(name, "pack4x8") != 0 && name[0] != 'u' && name[0] != 'd';
-			rp_buf_adds(b, em_helper(em, name, typed ? first : NULL));
+			rp_buf_adds(b, em_helper(em, name, first));
 			p += n;
 		} else if (*p != '$') {
 			rp_buf_addc(b, *p);

@@ -22,6 +22,10 @@ static const struct {
 	{"extractBits:i", "$T h_extractBits($T e, uint o, uint c) { uint s = min(o, 32u); return bitfieldExtract(e, int(s), int(min(c, 32u - s))); }\n"},
 	{"insertBits:i", "$T h_insertBits($T e, $T n, uint o, uint c) { uint s = min(o, 32u); return bitfieldInsert(e, n, int(s), int(min(c, 32u - s))); }\n"},
 	{"pack4x8:", "uint h_pack4x8(uvec4 v) { v = (v & 255u) << uvec4(0, 8, 16, 24); return v.x | v.y | v.z | v.w; }\n"},
+	/* Mesa 22 folds packSnorm of constants wrongly, and GLSL leaves the rounding open */
+	{"pack4x8snorm:", "uint h_pack4x8snorm(vec4 v) { return h_pack4x8(uvec4(ivec4(floor(0.5 + 127.0 * clamp(v, -1.0, 1.0))))); }\n"},
+	{"pack2x16snorm:", "uint h_pack2x16snorm(vec2 v) { uvec2 u = uvec2(ivec2(floor(0.5 + 32767.0 * clamp(v, -1.0, 1.0)))) & 65535u; "
+	                   "return u.x | u.y << 16; }\n"},
 	{"unpack4xI8:", "ivec4 h_unpack4xI8(uint p) { return ivec4(uvec4(p) << uvec4(24, 16, 8, 0)) >> 24; }\n"},
 	{"unpack4xU8:", "uvec4 h_unpack4xU8(uint p) { return (uvec4(p) >> uvec4(0, 8, 16, 24)) & 255u; }\n"},
 	{"quantizeToF16:1", "float h_quantizeToF16(float x) { return unpackHalf2x16(packHalf2x16(vec2(x, 0.0))).x; }\n"},
@@ -57,7 +61,7 @@ static const struct {
 };
 
 static const char *const uses[][5] = { /* helpers that call others */
-	{"div", "guard"}, {"rem", "guard"}, {"guard", "eq"}, {"guard:i", "and", "or"},
+	{"pack4x8snorm", "pack4x8"}, {"div", "guard"}, {"rem", "guard"}, {"guard", "eq"}, {"guard:i", "and", "or"},
 };
 
 /* ":u" for unsigned, ":i" for integers, ":f" for floats, ":N" for N components, ":" for all. */
@@ -143,13 +147,15 @@ static void needed_extensions(emitter *em, const char *name)
 
 const char *em_helper(emitter *em, const char *name, const type *t)
 {
-	uint32_t serial = t ? t->serial : 0;
 	size_t n = strlen(name), k = 0;
-	const char *result = strcmp(name, "zero") == 0 ? wl_printf(em->w, "h_zero_%u", serial) : wl_printf(em->w, "h_%s", name);
+	const char *result = strcmp(name, "zero") == 0 ? wl_printf(em->w, "h_zero_%u", t->serial) : wl_printf(em->w, "h_%s", name);
 	for (; k < sizeof helpers / sizeof *helpers; k++)
 		if (strncmp(helpers[k].name, name, n) == 0 && helpers[k].name[n] == ':' && matches(helpers[k].name + n + 1, t))
 			break;
-	if (k == sizeof helpers / sizeof *helpers || already(em, wl_printf(em->w, "%s %u", helpers[k].name, serial)))
+	if (k == sizeof helpers / sizeof *helpers)
+		return result;
+	uint32_t serial = t && strchr(helpers[k].text, '$') ? t->serial : 0; /* without $ one text serves all types */
+	if (already(em, wl_printf(em->w, "%s %u", helpers[k].name, serial)))
 		return result;
 	needed_extensions(em, name);
 	for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
