@@ -1,4 +1,4 @@
-/* Fields of a JSON object with the messages a person needs. Internal to common/model. */
+/* Fields of a JSON object with the messages a person needs; shared by the readers of JSON files in model/ and store/. */
 #ifndef RP_MODEL_JSON_H
 #define RP_MODEL_JSON_H
 
@@ -21,6 +21,8 @@ const cJSON *rp_json_alias(const rp_json_at *at, const char *name, const char *o
 rp_code rp_json_wrong(const rp_json_at *at, const char *name, const cJSON *found, const char *expected);
 
 rp_code rp_json_need_u64(const rp_json_at *at, const char *name, uint64_t min, uint64_t *out);
+/* The same below 2^53, as formats ask whose writers count in doubles. */
+rp_code rp_json_need_size(const rp_json_at *at, const char *name, uint64_t min, uint64_t *out);
 rp_code rp_json_need_string(const rp_json_at *at, const char *name, const char **out); /* not empty */
 rp_code rp_json_need_object(const rp_json_at *at, const char *name, const cJSON **out);
 

@@ -50,6 +50,17 @@ rp_code rp_json_need_u64(const rp_json_at *at, const char *name, uint64_t min, u
 	return RP_OK;
 }
 
+rp_code rp_json_need_size(const rp_json_at *at, const char *name, uint64_t min, uint64_t *out)
+{
+	uint64_t n;
+	rp_code rc = rp_json_need_u64(at, name, min, &n);
+	if (rc == RP_OK && n >= (uint64_t)1 << 53)
+		return rp_json_wrong(at, name, rp_json_field(at, name), "a whole number below 2^53");
+	if (rc == RP_OK)
+		*out = n;
+	return rc;
+}
+
 rp_code rp_json_need_string(const rp_json_at *at, const char *name, const char **out)
 {
 	const cJSON *v = rp_json_field(at, name);
