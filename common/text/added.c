@@ -119,7 +119,8 @@ static uint32_t code_point_at(rp_str text, size_t at, size_t *len)
 static bool part_of_word(rp_str text, size_t start, size_t end)
 {
 	size_t len;
-	return (start > 0 && unicode_is_word(code_point_before(text, start))) || (end < text.n && unicode_is_word(code_point_at(text, end, &len)));
+	return (start > 0 && unicode_is_word(code_point_before(text, start))) ||
+		(end < text.n && unicode_is_word(code_point_at(text, end, &len)));
 }
 
 static void strip(const added_token *a, rp_str text, size_t floor, added_match *m)

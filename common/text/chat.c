@@ -354,7 +354,8 @@ static rp_message *with_default(const rp_chat_format *f, const rp_message *messa
 	return all;
 }
 
-rp_code rp_chat_render(const rp_chat_format *f, const rp_message *messages, size_t n, rp_thinking thinking, rp_prompt *out, rp_error *err)
+rp_code rp_chat_render(const rp_chat_format *f, const rp_message *messages, size_t n, rp_thinking thinking, rp_prompt *out,
+	rp_error *err)
 {
 	job j = { f, messages, n, thinking == RP_THINK_ON || (thinking == RP_THINK_DEFAULT && f->think_default), err };
 	rp_prompt p = { 0 };

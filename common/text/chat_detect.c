@@ -61,8 +61,8 @@ typedef struct kind {
 
 static const kind KINDS[] = {
 	{ RP_TEMPLATE_QWEN,
-		{ "<|im_start|>assistant\n", "<|im_end|>\n", "enable_thinking is ", "'<think>\n'", "'<think>\n\n</think>\n\n'", "|trim" }, QWEN_MARKS,
-		{ "reasoning_effort", "bos_token", "eos_token" } },
+		{ "<|im_start|>assistant\n", "<|im_end|>\n", "enable_thinking is ", "'<think>\n'", "'<think>\n\n</think>\n\n'", "|trim" },
+		QWEN_MARKS, { "reasoning_effort", "bos_token", "eos_token" } },
 	{ RP_TEMPLATE_CHATML, { "<|im_start|>assistant\n", "<|im_end|>\n", "add_generation_prompt" }, QWEN_MARKS,
 		{ "think>", "enable_thinking", "reasoning", "bos_token", "eos_token", "strftime_now" } },
 	{ RP_TEMPLATE_LLAMA3, { "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>" },
@@ -164,7 +164,8 @@ static rp_code recognise(const char *from, rp_str template, rp_chat_format *out,
 {
 	char bad[64] = "", why[100] = "no marks of a known kind";
 	rp_chat_format f = { 0 };
-	if (template.n > MAX_TEMPLATE || rp_utf8_valid(template.s, template.n) != template.n || memchr(template.s, '\0', template.n) != NULL)
+	if (template.n > MAX_TEMPLATE || rp_utf8_valid(template.s, template.n) != template.n ||
+		(template.n > 0 && memchr(template.s, '\0', template.n) != NULL))
 		return rp_fail(err, RP_FORMAT, "%s: its chat template is no text, or longer than %d bytes", from, MAX_TEMPLATE);
 	char *text = flatten(template);
 	if (text == NULL)
@@ -224,8 +225,8 @@ static rp_code of_manifest(const rp_model *m, rp_chat_format *out, rp_error *err
 		return rp_fail(err, RP_FORMAT, "%s: inference.chatTemplate.thinking is neither true nor false", rp_model_path(m));
 	rp_chat_format f = { 0 };
 	if (!rp_template_by_name(type->valuestring, &f.type) || f.type == RP_TEMPLATE_NONE)
-		return rp_fail(err, RP_TEMPLATE, "%s: inference.chatTemplate.type \"%s\" is not known to this build; " HOW_TO_NAME, rp_model_path(m),
-			rp_show(shown, sizeof shown, type->valuestring, strlen(type->valuestring)));
+		return rp_fail(err, RP_TEMPLATE, "%s: inference.chatTemplate.type \"%s\" is not known to this build; " HOW_TO_NAME,
+			rp_model_path(m), rp_show(shown, sizeof shown, type->valuestring, strlen(type->valuestring)));
 	f.think_default = cJSON_IsTrue(thinking);
 	*out = f;
 	return RP_OK;
@@ -255,7 +256,8 @@ static rp_code of_config(const rp_model *m, const char *path, rp_chat_format *ou
 		code = rp_json_parse(path, text, n, &config, err);
 	if (code == RP_OK) {
 		const char *t = template_in(config);
-		code = t != NULL ? recognise(path, (rp_str){ t, strlen(t) }, out, err) : absent(m, "tokenizer_config.json has no chat_template", err);
+		code = t != NULL ? recognise(path, (rp_str){ t, strlen(t) }, out, err)
+		                 : absent(m, "tokenizer_config.json has no chat_template", err);
 	}
 	cJSON_Delete(config);
 	free(text);

@@ -32,17 +32,13 @@ static bool add_alphabet(rp_buf *out, rp_str s)
 	return true;
 }
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 /* The byte of <0xNN>, or -1. */
 static int byte_token(rp_str s)
 {
-	if (s.n != 6 || memcmp(s.s, "<0x", 3) != 0 || s.s[5] != '>' || hex(s.s[3]) < 0 || hex(s.s[4]) < 0)
+	if (s.n != 6 || memcmp(s.s, "<0x", 3) != 0 || s.s[5] != '>')
 		return -1;
-	return hex(s.s[3]) << 4 | hex(s.s[4]);
+	int high = hex_digit(s.s[3]), low = hex_digit(s.s[4]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
 static void add_replaced(rp_buf *out, rp_str s, const replace_rule *r)

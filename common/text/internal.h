@@ -52,6 +52,7 @@ static inline rp_str vocab_text(const vocab *v, uint32_t id)
 	return (rp_str){ v->bytes.data + v->off[id], v->len[id] };
 }
 
+int hex_digit(char c); /* -1: none */
 uint64_t text_hash(uint64_t seed, const char *s, size_t n);
 
 /* The GPT-2 byte alphabet: byte -> code point and back (-1 for a code point outside of it). */
@@ -127,7 +128,8 @@ typedef struct match_state {
 
 rp_code match_state_init(match_state *s, rp_error *err);
 void match_state_free(match_state *s);
-rp_code matcher_next(const matcher *m, match_state *s, const char *text, size_t n, size_t from, size_t *start, size_t *end, rp_error *err);
+rp_code matcher_next(const matcher *m, match_state *s, const char *text, size_t n, size_t from, size_t *start, size_t *end,
+	rp_error *err);
 
 /* ---- normalize.c ---- */
 typedef enum norm_kind { NORM_NFC, NORM_NFD, NORM_REPLACE, NORM_PREPEND } norm_kind;

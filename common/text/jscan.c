@@ -48,11 +48,6 @@ rp_code jscan_more(jscan *j, char close, bool *first, bool *more)
 	return RP_OK;
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 /* The four digits behind \u; at stands on the first. */
 static bool hex4(jscan *j, uint32_t *out)
 {
@@ -199,10 +194,10 @@ static void skip_string(jscan *j)
 
 rp_code jscan_skip(jscan *j, rp_str *out)
 {
-	char c = jscan_peek(j);
+	jscan_peek(j);
 	size_t from = j->at, depth = 0;
 	do {
-		c = jscan_peek(j);
+		char c = jscan_peek(j);
 		if (c == '{' || c == '[') {
 			if (++depth > MAX_DEPTH)
 				return jscan_fail(j, "nested too deep");

@@ -141,8 +141,8 @@ static rp_code read_added(gguf_load *l)
 	rp_code code = RP_OK;
 	for (uint32_t i = 0; code == RP_OK && i < l->n_tokens; i++)
 		if (is_added(l->types[i]) && l->tokens[i].n != 0)
-			code = tokenizer_add_special(l->t, rp_model_path(l->m), (added_token){ .id = i, .special = is_special(l->types[i]) }, l->tokens[i],
-				false, l->err);
+			code = tokenizer_add_special(l->t, rp_model_path(l->m), (added_token){ .id = i, .special = is_special(l->types[i]) },
+				l->tokens[i], false, l->err);
 	return code;
 }
 
@@ -207,8 +207,8 @@ static rp_code find_rule(const gguf_load *l, const pre_rule **out)
 	if (code != RP_OK)
 		return code;
 	if (!found)
-		return rp_fail(l->err, RP_UNSUPPORTED, "%s: key 'tokenizer.ggml.pre' is missing, so how it splits text is not known; convert the model anew",
-			rp_model_path(l->m));
+		return rp_fail(l->err, RP_UNSUPPORTED,
+			"%s: key 'tokenizer.ggml.pre' is missing, so how it splits text is not known; convert the model anew", rp_model_path(l->m));
 	if (pre.n < sizeof wanted - 3 && memchr(pre.s, '|', pre.n) == NULL && memchr(pre.s, '\0', pre.n) == NULL) {
 		wanted[0] = '|';
 		memcpy(wanted + 1, pre.s, pre.n);
@@ -219,8 +219,8 @@ static rp_code find_rule(const gguf_load *l, const pre_rule **out)
 				return RP_OK;
 			}
 	}
-	return rp_fail(l->err, RP_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer this build does not have", rp_model_path(l->m),
-		rp_show(shown, sizeof shown, pre.s, pre.n));
+	return rp_fail(l->err, RP_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer this build does not have",
+		rp_model_path(l->m), rp_show(shown, sizeof shown, pre.s, pre.n));
 }
 
 static rp_code form_gpt2(gguf_load *l)
@@ -410,8 +410,8 @@ static rp_code build(gguf_load *l, rp_str model)
 	else if (code == RP_OK && is(model, "llama"))
 		code = form_llama(l);
 	else if (code == RP_OK)
-		code = rp_fail(l->err, RP_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\"; this build has gpt2, gemma4 and llama", rp_model_path(l->m),
-			rp_show(shown, sizeof shown, model.s, model.n));
+		code = rp_fail(l->err, RP_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\"; this build has gpt2, gemma4 and llama",
+			rp_model_path(l->m), rp_show(shown, sizeof shown, model.s, model.n));
 	if (code == RP_OK)
 		code = read_added(l);
 	if (code == RP_OK)

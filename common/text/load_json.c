@@ -12,7 +12,8 @@ typedef struct raw_merge {
 	uint32_t left, right, id;
 } raw_merge;
 
-enum { PART_ADDED, PART_NORMALIZER, PART_PRE, PART_POST, PART_DECODER, PART_VERSION, PART_TRUNCATION, PART_PADDING, PART_MODEL, N_PARTS };
+enum { PART_ADDED, PART_NORMALIZER, PART_PRE, PART_POST, PART_DECODER, PART_VERSION, PART_TRUNCATION, PART_PADDING, PART_MODEL,
+	N_PARTS };
 
 static const char *const PARTS[N_PARTS] = { "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "version",
 	"truncation", "padding", "model" };
@@ -47,7 +48,6 @@ static rp_code read_vocab(loader *l)
 		if (code != RP_OK || !more)
 			break;
 		code = jscan_key(j, &key);
-		/* the bytes are kept before the number is read: key may lie in the scanner's buffer */
 		if (code == RP_OK)
 			code = jscan_u32(j, &id);
 		if (code == RP_OK)
@@ -182,7 +182,8 @@ static rp_code read_setting(loader *l, rp_str key, rp_str value)
 	if (is(key, "end_of_word_suffix"))
 		return is(value, "null") || is(value, "\"\"") ? RP_OK : model_fail(l, "end_of_word_suffix", value, "none");
 	char shown[80];
-	return rp_fail(l->err, RP_UNSUPPORTED, "%s: field model.%s is not known to this build", l->j.name, rp_show(shown, sizeof shown, key.s, key.n));
+	return rp_fail(l->err, RP_UNSUPPORTED, "%s: field model.%s is not known to this build", l->j.name,
+		rp_show(shown, sizeof shown, key.s, key.n));
 }
 
 static rp_code read_unk(loader *l)
@@ -259,8 +260,9 @@ static rp_code read_part(loader *l, rp_str key)
 	while (i < N_PARTS && !is(key, PARTS[i]))
 		i++;
 	if (i == N_PARTS)
-		return rp_fail(l->err, RP_UNSUPPORTED, "%s: field \"%s\" is not known to this build; a tokenizer.json of Hugging Face tokenizers is expected",
-			l->j.name, rp_show(shown, sizeof shown, key.s, key.n));
+		return rp_fail(l->err, RP_UNSUPPORTED,
+			"%s: field \"%s\" is not known to this build; a tokenizer.json of Hugging Face tokenizers is expected", l->j.name,
+			 rp_show(shown, sizeof shown, key.s, key.n));
 	if (l->seen[i])
 		return rp_fail(l->err, RP_FORMAT, "%s: field \"%s\" is there twice", l->j.name, PARTS[i]);
 	l->seen[i] = true;

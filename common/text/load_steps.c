@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +56,18 @@ static const cJSON *field(const cJSON *v, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(v, name);
 }
 
+static rp_str text_of(const cJSON *v)
+{
+	const char *s = cJSON_GetStringValue(v);
+	return (rp_str){ s != NULL ? s : "", s != NULL ? strlen(s) : 0 };
+}
+
 /* A whole number from 0 to 2^32 - 1. */
 static bool whole(const cJSON *v, uint64_t *out)
 {
-	if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > UINT32_MAX || v->valuedouble != (double)(uint64_t)v->valuedouble)
+	if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0) || v->valuedouble > UINT32_MAX)
+		return false;
+	if (v->valuedouble != (double)(uint64_t)v->valuedouble)
 		return false;
 	*out = (uint64_t)v->valuedouble;
 	return true;
@@ -85,8 +94,8 @@ static rp_code each(place *p, const cJSON *v, const char *list_name, part_fn *fn
 		return rp_fail(p->err, RP_FORMAT, "%s: %s must be an object with a type", p->file, p->part);
 	if (strcmp(type_of(v), "Sequence") != 0)
 		return fn(p, v, user);
-	char fields[64] = "type|";
-	strcat(fields, list_name);
+	char fields[64];
+	snprintf(fields, sizeof fields, "type|%s", list_name);
 	rp_code code = only_fields(p, v, fields);
 	const cJSON *list = field(v, list_name);
 	if (code == RP_OK && !cJSON_IsArray(list))
@@ -102,12 +111,12 @@ static rp_code each(place *p, const cJSON *v, const char *list_name, part_fn *fn
 /* {"String": "..."} or {"Regex": "..."} */
 static rp_code pattern_of(const place *p, const cJSON *v, rp_str *out, bool *regex)
 {
-	const cJSON *pattern = field(v, "pattern"), *one = pattern != NULL ? pattern->child : NULL;
-	*regex = one != NULL && one->string != NULL && strcmp(one->string, "Regex") == 0;
-	if (!cJSON_IsObject(pattern) || one == NULL || one->next != NULL || !cJSON_IsString(one) ||
-		(!*regex && strcmp(one->string, "String") != 0))
+	const cJSON *pattern = field(v, "pattern"), *one = cJSON_IsObject(pattern) ? pattern->child : NULL;
+	const char *kind = one != NULL && one->next == NULL && cJSON_IsString(one) && one->string != NULL ? one->string : "";
+	*regex = strcmp(kind, "Regex") == 0;
+	if (!*regex && strcmp(kind, "String") != 0)
 		return wrong(p, type_of(v), "pattern", "{\"String\": text} or {\"Regex\": text}");
-	*out = (rp_str){ one->valuestring, strlen(one->valuestring) };
+	*out = text_of(one);
 	return RP_OK;
 }
 
@@ -158,8 +167,7 @@ static rp_code norm_part(place *p, const cJSON *v, void *user)
 		code = only_fields(p, v, "type|prepend");
 		if (code == RP_OK && !cJSON_IsString(prefix))
 			code = wrong(p, type, "prepend", "a string");
-		return code == RP_OK ? add_norm(p->t, p->file, NORM_PREPEND, (rp_str){ prefix->valuestring, strlen(prefix->valuestring) }, NULL, p->err)
-		                     : code;
+		return code == RP_OK ? add_norm(p->t, p->file, NORM_PREPEND, text_of(prefix), NULL, p->err) : code;
 	}
 	if (strcmp(type, "Replace") != 0)
 		return unsupported(p, "type", type);
@@ -173,7 +181,7 @@ static rp_code norm_part(place *p, const cJSON *v, void *user)
 	if (code == RP_OK && !cJSON_IsString(content))
 		code = wrong(p, type, "content", "a string");
 	if (code == RP_OK)
-		code = add_norm(p->t, p->file, NORM_REPLACE, (rp_str){ content->valuestring, strlen(content->valuestring) }, &step, p->err);
+		code = add_norm(p->t, p->file, NORM_REPLACE, text_of(content), &step, p->err);
 	if (code != RP_OK)
 		return code;
 	return regex ? matcher_regex(&step->match, p->file, pattern.s, pattern.n, p->err)
@@ -243,7 +251,8 @@ static rp_code pre_digits(place *p, const cJSON *v)
 		code = flag(p, v, "individual_digits", false, &individual);
 	if (code != RP_OK)
 		return code;
-	return add_split(p->t, p->file, DIGITS_PATTERN, strlen(DIGITS_PATTERN), true, individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, false, p->err);
+	split_behavior behavior = individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
+	return add_split(p->t, p->file, DIGITS_PATTERN, strlen(DIGITS_PATTERN), true, behavior, false, p->err);
 }
 
 /* The fields a Metaspace has as pre-tokenizer and as decoder. */
@@ -326,13 +335,15 @@ static rp_code added_one(const place *p, const cJSON *v)
 	added_token a = { 0 };
 	bool normalized = false;
 	uint64_t id = 0;
+	char shown[80];
 	if (!cJSON_IsObject(v))
 		return rp_fail(p->err, RP_FORMAT, "%s: an entry of added_tokens is no object", p->file);
 	rp_code code = only_fields(p, v, "id|content|single_word|lstrip|rstrip|normalized|special");
 	if (code == RP_OK && !cJSON_IsString(content))
 		code = wrong(p, "token", "content", "a string");
 	if (code == RP_OK && (!whole(field(v, "id"), &id) || id >= MAX_VOCAB))
-		code = rp_fail(p->err, RP_FORMAT, "%s: added token \"%s\": its id must be a whole number below %d", p->file, content->valuestring, MAX_VOCAB);
+		code = rp_fail(p->err, RP_FORMAT, "%s: added token \"%s\": its id must be a whole number below %d", p->file,
+			rp_show(shown, sizeof shown, text_of(content).s, text_of(content).n), MAX_VOCAB);
 	if (code == RP_OK)
 		code = flag(p, v, "single_word", false, &a.single_word);
 	if (code == RP_OK)
@@ -344,8 +355,7 @@ static rp_code added_one(const place *p, const cJSON *v)
 	if (code == RP_OK)
 		code = flag(p, v, "normalized", !a.special, &normalized);
 	a.id = (uint32_t)id;
-	return code == RP_OK ? tokenizer_add_special(p->t, p->file, a, (rp_str){ content->valuestring, strlen(content->valuestring) }, normalized, p->err)
-	                     : code;
+	return code == RP_OK ? tokenizer_add_special(p->t, p->file, a, text_of(content), normalized, p->err) : code;
 }
 
 rp_code load_added(rp_tokenizer *t, const char *name, const struct cJSON *v, rp_error *err)
@@ -365,8 +375,8 @@ rp_code load_added(rp_tokenizer *t, const char *name, const struct cJSON *v, rp_
 static rp_code template_ids(const place *p, const cJSON *v, const char *token)
 {
 	const cJSON *specials = field(v, "special_tokens"), *entry = cJSON_GetObjectItemCaseSensitive(specials, token);
-	const cJSON *ids = entry != NULL ? field(entry, "ids") : NULL;
-	if (!cJSON_IsArray(ids))
+	const cJSON *ids = field(entry, "ids");
+	if (ids == NULL || !cJSON_IsArray(ids))
 		return wrong(p, "TemplateProcessing", "special_tokens", "an object with the ids of every token of the template");
 	for (const cJSON *e = ids->child; e != NULL; e = e->next) {
 		uint64_t id;
@@ -387,15 +397,16 @@ static rp_code template_part(place *p, const cJSON *v)
 	if (code == RP_OK && !cJSON_IsArray(single))
 		return wrong(p, "TemplateProcessing", "single", "a list");
 	for (const cJSON *e = code == RP_OK ? single->child : NULL; code == RP_OK && e != NULL; e = e->next) {
-		const cJSON *token = field(e, "SpecialToken"), *name = token != NULL ? field(token, "id") : NULL;
+		const cJSON *token = field(e, "SpecialToken");
+		const char *name = cJSON_GetStringValue(field(token, "id"));
 		if (token == NULL && field(e, "Sequence") != NULL && !text)
 			text = true;
-		else if (!cJSON_IsString(name))
+		else if (name == NULL)
 			code = wrong(p, "TemplateProcessing", "single", "a list of special tokens and one sequence");
 		else if (text)
-			code = rp_fail(p->err, RP_UNSUPPORTED, "%s: post_processor: token \"%s\" behind the text", p->file, name->valuestring);
+			code = rp_fail(p->err, RP_UNSUPPORTED, "%s: post_processor: token \"%s\" behind the text", p->file, name);
 		else
-			code = template_ids(p, v, name->valuestring);
+			code = template_ids(p, v, name);
 	}
 	return code;
 }
@@ -450,10 +461,11 @@ static rp_code decode_replace(place *p, const cJSON *v, const decoder_load *d)
 	if (code != RP_OK)
 		return code;
 	if (regex || d->fused || d->rules->byte_fallback)
-		return rp_fail(p->err, RP_UNSUPPORTED, "%s: decoder: a Replace %s", p->file, regex ? "by regular expression" : "behind ByteFallback");
+		return rp_fail(p->err, RP_UNSUPPORTED, "%s: decoder: a Replace %s", p->file,
+			regex ? "by regular expression" : "behind ByteFallback");
 	if (!cJSON_IsString(content))
 		return wrong(p, "Replace", "content", "a string");
-	return add_replace_rule(d->rules, p->file, pattern, (rp_str){ content->valuestring, strlen(content->valuestring) }, p->err);
+	return add_replace_rule(d->rules, p->file, pattern, text_of(content), p->err);
 }
 
 static rp_code decode_part(place *p, const cJSON *v, void *user)

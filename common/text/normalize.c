@@ -80,6 +80,7 @@ rp_code normalize(const norm_step *steps, size_t n_steps, match_state *ms, rp_st
 		which = !which;
 	}
 	*out = text;
-	return text.n <= MAX_TEXT ? RP_OK : rp_fail(err, RP_PROMPT, "the text is %zu bytes long after normalization; at most %d are accepted", text.n,
-		MAX_TEXT);
+	if (text.n > MAX_TEXT)
+		return rp_fail(err, RP_PROMPT, "the text is %zu bytes long after normalization; at most %d are accepted", text.n, MAX_TEXT);
+	return RP_OK;
 }

@@ -66,13 +66,12 @@ static rp_code code_point(translation *t)
 	size_t max = braces ? 6 : t->s[t->at] == 'x' ? 2 : 4, at = t->at + (braces ? 2 : 1), n = 0;
 	uint32_t cp = 0;
 	for (; n < max && at < t->n; n++, at++) {
-		char c = t->s[at];
-		unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a') + 10 : 16;
-		if (digit == 16)
+		int digit = hex_digit(t->s[at]);
+		if (digit < 0)
 			break;
-		cp = cp * 16 + digit;
+		cp = cp * 16 + (uint32_t)digit;
 	}
-	if (n == 0 || (braces && (at >= t->n || t->s[at++] != '}')) || (!braces && max == 4 && n != 4) || (!braces && max == 2 && cp > 0x7F))
+	if (n == 0 || (braces && (at >= t->n || t->s[at++] != '}')) || (max == 4 && n != 4) || (max == 2 && cp > 0x7F))
 		return refuse(t, "a malformed or raw-byte escape");
 	rp_buf_addf(&t->out, "\\x{%x}", (unsigned)cp);
 	t->at = at;
@@ -258,20 +257,20 @@ static rp_code compile(matcher *m, const translation *t)
 	if (context == NULL)
 		return rp_no_memory(t->err, t->out.len, "a pattern");
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-	m->code = pcre2_compile((PCRE2_SPTR)t->out.data, t->out.len, PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &number,
-		&at, context);
+	m->code = pcre2_compile((PCRE2_SPTR)t->out.data, t->out.len,
+		PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &number, &at, context);
 	pcre2_compile_context_free(context);
 	if (m->code == NULL) {
 		char why[120];
 		pcre2_get_error_message(number, (PCRE2_UCHAR *)why, sizeof why);
-		return rp_fail(t->err, RP_FORMAT, "%s: the pattern \"%s\" cannot be compiled: %s", t->name, rp_show(shown, sizeof shown, t->s, t->n),
-			why);
+		return rp_fail(t->err, RP_FORMAT, "%s: the pattern \"%s\" cannot be compiled: %s", t->name,
+			rp_show(shown, sizeof shown, t->s, t->n), why);
 	}
 	uint32_t empty = 0;
 	pcre2_pattern_info(m->code, PCRE2_INFO_MATCHEMPTY, &empty);
 	if (empty)
-		return rp_fail(t->err, RP_UNSUPPORTED, "%s: the pattern \"%s\" can match nothing at all, which this build does not split by", t->name,
-			rp_show(shown, sizeof shown, t->s, t->n));
+		return rp_fail(t->err, RP_UNSUPPORTED, "%s: the pattern \"%s\" can match nothing at all, which this build does not split by",
+			t->name, rp_show(shown, sizeof shown, t->s, t->n));
 	pcre2_jit_compile(m->code, PCRE2_JIT_COMPLETE); /* where it is not to be had, the interpreter does the same */
 	return RP_OK;
 }
@@ -340,7 +339,8 @@ static void find_literal(const matcher *m, const char *text, size_t n, size_t fr
 	*start = *end = n;
 }
 
-rp_code matcher_next(const matcher *m, match_state *s, const char *text, size_t n, size_t from, size_t *start, size_t *end, rp_error *err)
+rp_code matcher_next(const matcher *m, match_state *s, const char *text, size_t n, size_t from, size_t *start, size_t *end,
+	rp_error *err)
 {
 	if (m->code == NULL) {
 		find_literal(m, text, n, from, start, end);

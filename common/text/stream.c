@@ -48,11 +48,14 @@ rp_code rp_decoder_new(const rp_tokenizer *t, const char *const *stops, size_t n
 	rp_code code = RP_OK;
 	if (d == NULL)
 		return rp_no_memory(err, sizeof *d, "a decoder");
-	d->t = t;
+	*d = (rp_decoder){ .t = t };
 	rp_buf_init(&d->held, 0);
 	d->stops = rp_alloc_array(n_stops, sizeof *d->stops);
-	for (size_t i = 0; code == RP_OK && d->stops != NULL && i < n_stops; i++) {
-		stop *s = &d->stops[d->n_stops++];
+	if (d->stops == NULL)
+		code = rp_no_memory(err, n_stops, "the stop strings");
+	for (size_t i = 0; code == RP_OK && i < n_stops; i++) {
+		stop *s = &d->stops[i];
+		d->n_stops = i + 1;
 		s->len = strlen(stops[i]);
 		if (s->len == 0 || s->len > MAX_STOP_BYTES)
 			code = rp_fail(err, RP_USAGE, "stop string %zu is %zu bytes long; 1 to %d are accepted", i + 1, s->len, MAX_STOP_BYTES);
@@ -61,8 +64,6 @@ rp_code rp_decoder_new(const rp_tokenizer *t, const char *const *stops, size_t n
 		else if ((s->text = rp_strdup(stops[i])) == NULL || !make_fail(s))
 			code = rp_no_memory(err, s->len, "a stop string");
 	}
-	if (code == RP_OK && d->stops == NULL)
-		code = rp_no_memory(err, n_stops, "the stop strings");
 	if (code != RP_OK) {
 		rp_decoder_free(d);
 		return code;

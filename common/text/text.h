@@ -97,7 +97,8 @@ typedef struct rp_prompt {
 	rp_arena arena; /* owns the text */
 } rp_prompt; /* joining the pieces gives what --show-prompt shows */
 
-rp_code rp_chat_render(const rp_chat_format *f, const rp_message *messages, size_t n, rp_thinking thinking, rp_prompt *out, rp_error *err);
+rp_code rp_chat_render(const rp_chat_format *f, const rp_message *messages, size_t n, rp_thinking thinking, rp_prompt *out,
+	rp_error *err);
 rp_code rp_prompt_encode(const rp_tokenizer *t, const rp_prompt *p, rp_ids *out, rp_error *err);
 void rp_prompt_free(rp_prompt *p);
 

@@ -54,7 +54,8 @@ rp_code tokenizer_add_special(rp_tokenizer *t, const char *name, added_token a, 
 {
 	char shown[80];
 	if (content.n == 0 || content.n > MAX_ADDED_LEN)
-		return rp_fail(err, RP_FORMAT, "%s: added token %u is %zu bytes long; 1 to %d are accepted", name, a.id, content.n, MAX_ADDED_LEN);
+		return rp_fail(err, RP_FORMAT, "%s: added token %u is %zu bytes long; 1 to %d are accepted", name, a.id, content.n,
+			MAX_ADDED_LEN);
 	uint32_t had = vocab_find(&t->vocab, content.s, content.n);
 	if (had != NO_ID && had != a.id)
 		return rp_fail(err, RP_FORMAT, "%s: added token \"%s\" has id %u but the vocabulary lists it as %u", name,
@@ -192,8 +193,9 @@ static rp_code check_text(const char *text, size_t n, rp_error *err)
 		return rp_fail(err, RP_PROMPT, "the text is %zu bytes long; at most %d are accepted", n, MAX_TEXT);
 	size_t valid = rp_utf8_valid(text, n);
 	if (valid != n)
-		return rp_fail(err, RP_PROMPT, "the text is not UTF-8: byte %zu (0x%02x) does not belong there; convert it first (iconv -t UTF-8)",
-			valid, (unsigned)(unsigned char)text[valid]);
+		return rp_fail(err, RP_PROMPT,
+			"the text is not UTF-8: byte %zu (0x%02x) does not belong there; convert it first (iconv -t UTF-8)", valid,
+			 (unsigned)(unsigned char)text[valid]);
 	return RP_OK;
 }
 
@@ -212,7 +214,8 @@ static rp_code put_prefix(encoding *e, rp_error *err)
 	return RP_OK;
 }
 
-static rp_code encode(const rp_tokenizer *t, rp_str text, const open_span *spans, size_t n_spans, bool prefix, rp_ids *out, rp_error *err)
+static rp_code encode(const rp_tokenizer *t, rp_str text, const open_span *spans, size_t n_spans, bool prefix, rp_ids *out,
+	rp_error *err)
 {
 	encoding e = { .t = t };
 	rp_buf_init(&e.ids, 0);

@@ -28,6 +28,11 @@ uint64_t text_hash(uint64_t seed, const char *s, size_t n)
 	return mix(mix(h ^ w) + seed);
 }
 
+int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
 rp_code vocab_init(vocab *v, rp_error *err)
 {
 	struct timespec now;
@@ -84,8 +89,8 @@ rp_code vocab_put(vocab *v, const char *name, uint32_t id, const char *s, size_t
 	if (v->flags[id] & TOKEN_PRESENT) {
 		char other[80];
 		rp_str had = vocab_text(v, id);
-		return rp_fail(err, RP_FORMAT, "%s: id %u is given to both \"%s\" and \"%s\"", name, id, rp_show(other, sizeof other, had.s, had.n),
-			rp_show(shown, sizeof shown, s, n));
+		return rp_fail(err, RP_FORMAT, "%s: id %u is given to both \"%s\" and \"%s\"", name, id,
+			rp_show(other, sizeof other, had.s, had.n), rp_show(shown, sizeof shown, s, n));
 	}
 	size_t at = v->bytes.len;
 	if (!rp_buf_add(&v->bytes, s, n))

@@ -138,15 +138,20 @@ GOLDEN_TEST(ids_of_gguf_smollm, "smollm.gguf", "smollm")
 GOLDEN_TEST(ids_of_gguf_llama_with_scores, "llama.gguf", "llama")
 
 /* ---- tokenizers small enough to say every id ---- */
-#define BYTES_MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"\xC4\xA0\":5,\"\xC4\xA0" "a\":6,\"\xC4\x8A\":7,\"\xC3\x83\":8,\"\xC2\xA9\":9}," \
+#define BYTES_MODEL                                                                                                              \
+	"\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"\xC4\xA0\":5,\"\xC4\xA0"                           \
+	"a\":6,\"\xC4\x8A\":7,\"\xC3\x83\":8,\"\xC2\xA9\":9},"                                                                       \
 	"\"merges\":[\"a b\",\"ab c\",\"\xC4\xA0 a\"]}"
 #define BYTES_DECODER "\"decoder\":{\"type\":\"ByteLevel\"}"
 #define BYTES_PRE "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
-#define BYTES_ADDED "\"added_tokens\":[{\"id\":10,\"content\":\"<s>\",\"special\":true},{\"id\":11,\"content\":\"<t>\",\"special\":false,\"normalized\":false}]"
-#define BYTES_POST "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}]," \
+#define BYTES_ADDED                                                                                                              \
+	"\"added_tokens\":[{\"id\":10,\"content\":\"<s>\",\"special\":true},{\"id\":11,\"content\":\"<t>\",\"special\":false,\"normalized\":false}]"
+#define BYTES_POST                                                                                                               \
+	"\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},"               \
+	"{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                                                                                \
 	"\"pair\":[],\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[10],\"tokens\":[\"<s>\"]}}}"
-static const char BYTES[] = "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null," BYTES_ADDED ",\"normalizer\":{\"type\":\"NFC\"}," BYTES_PRE "," BYTES_POST
-	"," BYTES_DECODER "," BYTES_MODEL "}";
+static const char BYTES[] = "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null," BYTES_ADDED
+	",\"normalizer\":{\"type\":\"NFC\"}," BYTES_PRE "," BYTES_POST "," BYTES_DECODER "," BYTES_MODEL "}";
 
 static rp_code parse(const char *text, size_t n, rp_tokenizer **t, rp_error *err)
 {
