@@ -17,8 +17,9 @@ static const char reserved[] =
 	" crate debugger decltype delete demote demote_to_helper do dynamic_cast enum explicit export extends extern external"
 	" fallthrough filter final finally friend from fxgroup get goto groupshared highp impl implements import inline instanceof"
 	" interface layout lowp macro macro_rules match mediump meta mod module move mut mutable namespace new nil noexcept noinline"
-	" nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch pixelfragment precise"
-	" precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require resource restrict"
+	" nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset partition pass patch"
+	" pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast require"
+	" resource restrict"
 	" self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this"
 	" thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying"
 	" virtual volatile wgsl where with writeonly yield ";
