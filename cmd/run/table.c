@@ -83,7 +83,7 @@ static const rp_opt table[] = {
 static const char *const synopsis[] = {"[-m MODEL] [-p TEXT] [-f FILE | -] [options]", "--list-devices [--json]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
-	RP_TEMPLATE, RP_PROMPT, RP_CONTEXT, RP_HASH, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};
+	RP_TEMPLATE, RP_PROMPT, RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};
 
 const rp_program run_program = {
 	.name = "reploid-run",
