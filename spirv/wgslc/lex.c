@@ -25,7 +25,8 @@ static const char reserved[] =
 	" virtual volatile wgsl where with writeonly yield ";
 
 static const char *const tok_names[] = {
-	"the end of the file", "an identifier", "an integer", "a number", "a keyword", "'('", "')'", "'['", "']'", "'{'", "'}'", "','", "';'", "':'", "'.'", "'@'", "'->'", "'<'",
+	"the end of the file", "an identifier", "an integer", "a number", "a keyword", "'('", "')'", "'['", "']'", "'{'", "'}'",
+	"','", "';'", "':'", "'.'", "'@'", "'->'", "'<'",
 	"'>'", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "=",
 	"++", "--", "!", "~", "&&", "||", "==", "!=", "<", "<=", ">", ">="};
 
