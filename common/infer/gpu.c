@@ -26,7 +26,8 @@ static rp_code check_kernels_fit(const rp_graph *g, const char *device, rp_error
 static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 {
 	const uint32_t need = RP_VK_SUBGROUPS | RP_VK_SUBGROUP_SIZE; /* the second: full subgroups can be asked for */
-	bool can = (g->device->features & need) == need;
+	/* A lane of a CPU device works alone and shares loads with seven others; lavapipe has four lanes without AVX. */
+	bool can = (g->device->features & need) == need && (!g->cpu || g->device->subgroup_size >= 8);
 	if (variant != NULL && strcmp(variant, "portable") != 0 && strcmp(variant, "subgroup") != 0)
 		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable or subgroup", variant);
 	g->subgroups = variant != NULL ? strcmp(variant, "subgroup") == 0 : can;
@@ -62,6 +63,7 @@ static rp_code open_device(rp_gpu *g, rp_error *err)
 	if (rc != RP_OK)
 		return rc;
 	g->device = rp_vk_describe(g->vk);
+	g->cpu = g->device->type == RP_VK_CPU;
 	rc = choose_variant(g, o->variant, err);
 	return rc == RP_OK ? check_kernels_fit(g->engine->graph, g->device->name, err) : rc;
 }
@@ -70,7 +72,7 @@ static rp_code open_device(rp_gpu *g, rp_error *err)
 static rp_code choose_chunk(rp_gpu *g, rp_engine *e, rp_error *err)
 {
 	const rp_graph *graph = e->graph;
-	uint64_t chunk = e->opts.chunk != 0 ? e->opts.chunk : g->device->type == RP_VK_CPU ? CHUNK_CPU : CHUNK_GPU;
+	uint64_t chunk = e->opts.chunk != 0 ? e->opts.chunk : g->cpu ? CHUNK_CPU : CHUNK_GPU;
 	uint64_t limit = g->device->max_binding < g->device->max_allocation ? g->device->max_binding : g->device->max_allocation;
 	uint64_t row = sizeof(rp_batch_row), out = limit < OUTPUT_BYTES ? limit : OUTPUT_BYTES;
 	for (uint32_t i = 0; i < graph->n_slots; i++)
@@ -296,7 +298,7 @@ static rp_code check_host(const rp_gpu *g, uint64_t bytes, rp_error *err)
 {
 	const rp_engine_opts *o = &g->engine->opts;
 	uint64_t left = o->host_bytes != 0 ? o->host_bytes : rp_host_bytes_free();
-	if (g->device->type != RP_VK_CPU || bytes <= left)
+	if (!g->cpu || bytes <= left)
 		return RP_OK;
 	return rp_fail(err, RP_NO_MEMORY, "%s: the model with one sequence needs %.0f MiB, %.0f MiB are free: use a smaller model or a "
 		"shorter --ctx", g->device->name, (double)bytes / 1048576.0, (double)left / 1048576.0);

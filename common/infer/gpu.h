@@ -69,6 +69,7 @@ typedef struct rp_gpu {
 	const rp_engine *engine;
 	const rp_vk_info *device;
 	bool subgroups; /* use the variants that need them */
+	bool cpu;       /* choose forms and shapes for a CPU device */
 	rp_gpu_weights weights;
 	rp_vk_buf **slots;   /* [n_slots] activations of `chunk` rows; the logits slot has out_rows */
 	rp_vk_buf *gathered; /* [out_rows, hidden] wanted rows of the residual stream */

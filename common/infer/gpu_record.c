@@ -88,7 +88,7 @@ typedef struct matmul {
 static rp_code begin_matmul(
 	matmul *m, rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_weight *weight, uint32_t rows, rp_error *err)
 {
-	m->tiled = rp_prefer_matmul(g->device->type == RP_VK_CPU, rows);
+	m->tiled = rp_prefer_matmul(g->cpu, rows);
 	rp_code rc = begin(&m->w, g, c, m->tiled ? "matmul" : "matvec", err);
 	if (rc != RP_OK)
 		return rc;
@@ -97,7 +97,7 @@ static rp_code begin_matmul(
 	constant(&m->w, "K_TAIL", rp_k_tail(weight->tensor->dtype, weight->k));
 	if (m->tiled)
 		return RP_OK;
-	m->shape = rp_shape_matvec(g->device->type == RP_VK_CPU, wide(&m->w), rp_units(weight->tensor->dtype, weight->k), rows);
+	m->shape = rp_shape_matvec(g->cpu, wide(&m->w), rp_units(weight->tensor->dtype, weight->k), rows);
 	constant(&m->w, "WG", m->shape.wg);
 	constant(&m->w, "LANES", m->shape.lanes);
 	constant(&m->w, "TILE_M", m->shape.tile_m);
@@ -154,7 +154,7 @@ static rp_code record_norm(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gp
 	rp_code rc = begin(&w, g, c, gated ? "gated_norm" : "norm", err);
 	if (rc != RP_OK)
 		return rc;
-	rp_shape shape = rp_shape_norm(g->device->type == RP_VK_CPU, wide(&w), op->group);
+	rp_shape shape = rp_shape_norm(g->cpu, wide(&w), op->group);
 	rp_args_norm a = { .group = op->group,
 		.n_groups = s->rows * (g->engine->graph->slot_width[op->out] / op->group),
 		.eps = op->eps,
@@ -233,7 +233,7 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 	if (rc != RP_OK)
 		return rc;
 	if (decode)
-		constant(&w, "WG", rp_attention_wg(g->device->type == RP_VK_CPU));
+		constant(&w, "WG", rp_attention_wg(g->cpu));
 	else
 		constant(&w, "HEAD_DIM", op->head_dim);
 	bind(&w, rp_gpu_slot(g, s, op->in[0]));
@@ -278,7 +278,7 @@ static rp_code record_conv(
 static rp_code record_delta(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_cache *cache, const rp_gpu_shape *s, rp_error *err)
 {
-	bool chunked = rp_prefer_delta_chunk(g->device->type == RP_VK_CPU, s->rows, s->segs);
+	bool chunked = rp_prefer_delta_chunk(g->cpu, s->rows, s->segs);
 	rp_args_delta a = { .k_heads = op->kv_heads, .v_heads = op->heads, .k_dim = op->head_dim, .v_dim = op->group,
 		.head_mod = op->head_mod, .n_segs = s->segs };
 	work w;

@@ -54,7 +54,8 @@ int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
 		return 0;
 	}
 	uint32_t need = RP_VK_SUBGROUPS | RP_VK_SUBGROUP_SIZE;
-	have_subgroups = (rp_vk_describe(vk)->features & need) == need;
+	const rp_vk_info *device = rp_vk_describe(vk);
+	have_subgroups = (device->features & need) == need && (device->type != RP_VK_CPU || device->subgroup_size >= 8);
 	vk_hold_drivers();
 	rp_vk_close(vk);
 	return _cmocka_run_group_tests(name, tests, n, NULL, NULL);

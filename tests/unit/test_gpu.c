@@ -49,6 +49,16 @@ static pair open_pair(int model, rp_engine_opts gpu)
 	return p;
 }
 
+/* Use the forms and shapes of real hardware (tiled products, chunked delta rule) whatever the device is. */
+static void like_hardware(pair *p)
+{
+	rp_gpu *g = p->e[1]->state;
+
+	g->cpu = false;
+	for (int i = 0; i < RP_GPU_RECORDINGS; i++)
+		g->body[i].used = g->post[i].used = 0;
+}
+
 static void close_pair(pair *p)
 {
 	rp_engine_close(p->e[0]);
@@ -135,12 +145,14 @@ static void forward_both(pair *p, twins *t, const want *w, size_t n, uint32_t *s
 }
 
 /* Prefill and decode of several sequences mixed in any order, more of them joining on the way (the caches grow). */
-static void mixed_batches(int model, rp_engine_opts opts, const char *what)
+static void mixed_batches(int model, rp_engine_opts opts, bool hardware, const char *what)
 {
 	pair p = open_pair(model, opts);
 	twins t = {.n = 0};
 	uint32_t seed = 42;
 
+	if (hardware)
+		like_hardware(&p);
 	add_twin(&p, &t);
 	forward_both(&p, &t, (want[]){{0, 37, RP_WANT_ALL}}, 1, &seed, what);
 	forward_both(&p, &t, (want[]){{0, 1, RP_WANT_LAST}}, 1, &seed, what);
@@ -172,7 +184,8 @@ static void batches(void **state)
 	for (int m = 0; m < N_MODELS; m++) {
 		rp_engine_opts o = gpu_opts();
 		o.variant = "portable";
-		mixed_batches(m, o, models[m][0]);
+		mixed_batches(m, o, false, models[m][0]);
+		mixed_batches(m, o, true, models[m][0]);
 	}
 }
 
@@ -183,7 +196,8 @@ static void batches_with_subgroups(void **state)
 	for (int m = 0; m < N_MODELS; m++) {
 		rp_engine_opts o = gpu_opts();
 		o.variant = "subgroup";
-		mixed_batches(m, o, models[m][0]);
+		mixed_batches(m, o, false, models[m][0]);
+		mixed_batches(m, o, true, models[m][0]);
 	}
 }
 
@@ -195,7 +209,7 @@ static void chunks(void **state)
 		for (int m = 0; m < N_MODELS; m += 2) {
 			rp_engine_opts o = gpu_opts();
 			o.chunk = sizes[i];
-			mixed_batches(m, o, "chunks");
+			mixed_batches(m, o, true, "chunks");
 		}
 }
 
