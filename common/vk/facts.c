@@ -307,14 +307,14 @@ rp_code rp_vk_phys_list(rp_vk_instance *in, rp_vk_phys **out, size_t *n, rp_erro
 
 rp_code rp_vk_devices(rp_vk_info **out, size_t *n, rp_error *err)
 {
-	rp_vk_instance in;
+	rp_vk_instance *in = NULL;
 	rp_vk_phys *list = NULL;
 	size_t count = 0;
-	rp_code rc = rp_vk_instance_open(false, &in, err);
+	rp_code rc = rp_vk_instance_get(false, &in, err);
 	if (rc != RP_OK)
 		return rc;
-	rc = rp_vk_phys_list(&in, &list, &count, err);
-	rp_vk_instance_close(&in);
+	rc = rp_vk_phys_list(in, &list, &count, err);
+	rp_vk_instance_put(in);
 	if (rc != RP_OK)
 		return rc;
 	rp_vk_info *infos = rp_alloc_array(count, sizeof *infos);

@@ -2,6 +2,7 @@
 #include "vk/private.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,18 +183,7 @@ static rp_code create_instance(bool validate, rp_vk_instance *in, rp_error *err)
 	return RP_OK;
 }
 
-rp_code rp_vk_instance_open(bool validate, rp_vk_instance *in, rp_error *err)
-{
-	*in = (rp_vk_instance){ 0 };
-	rp_code rc = open_library(in, err);
-	if (rc == RP_OK)
-		rc = create_instance(validate, in, err);
-	if (rc != RP_OK)
-		rp_vk_instance_close(in);
-	return rc;
-}
-
-void rp_vk_instance_close(rp_vk_instance *in)
+static void close_instance(rp_vk_instance *in)
 {
 	if (in->messenger != VK_NULL_HANDLE) {
 		PFN_vkDestroyDebugUtilsMessengerEXT destroy =
@@ -205,7 +195,49 @@ void rp_vk_instance_close(rp_vk_instance *in)
 		in->DestroyInstance(in->handle, NULL);
 	if (in->lib != NULL)
 		dlclose(in->lib);
-	in->messenger = VK_NULL_HANDLE;
-	in->handle = VK_NULL_HANDLE;
-	in->lib = NULL;
+	*in = (rp_vk_instance){ 0 };
+}
+
+static rp_code open_instance(bool validate, rp_vk_instance *in, rp_error *err)
+{
+	*in = (rp_vk_instance){ 0 };
+	rp_code rc = open_library(in, err);
+	if (rc == RP_OK)
+		rc = create_instance(validate, in, err);
+	if (rc != RP_OK)
+		close_instance(in);
+	return rc;
+}
+
+/* Destroying the last instance unloads the drivers, and not every driver survives being loaded a second time. */
+static rp_vk_instance shared;
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+
+rp_code rp_vk_instance_get(bool validate, rp_vk_instance **out, rp_error *err)
+{
+	pthread_mutex_lock(&shared_lock);
+	rp_code rc = shared.handle == VK_NULL_HANDLE ? open_instance(false, &shared, err) : RP_OK;
+	pthread_mutex_unlock(&shared_lock);
+	if (rc != RP_OK || !validate) {
+		*out = rc == RP_OK ? &shared : NULL;
+		return rc;
+	}
+	rp_vk_instance *in = rp_alloc(sizeof *in);
+	if (in == NULL)
+		return rp_no_memory(err, sizeof *in, "a Vulkan instance");
+	rc = open_instance(true, in, err); /* the driver's callback gets its address */
+	if (rc != RP_OK) {
+		free(in);
+		return rc;
+	}
+	*out = in;
+	return RP_OK;
+}
+
+void rp_vk_instance_put(rp_vk_instance *in)
+{
+	if (in == NULL || in == &shared)
+		return;
+	close_instance(in);
+	free(in);
 }

@@ -65,7 +65,7 @@ uint32_t rp_vk_memory_type(const rp_vk_phys *p, rp_vk_use use, bool staged, uint
 /* Free bytes of a heap; when the driver keeps no budget, its size less what we took from it. */
 static uint64_t heap_free(rp_vk *vk, uint32_t heap, uint64_t *total)
 {
-	rp_vk_phys_heaps(&vk->instance, &vk->phys);
+	rp_vk_phys_heaps(vk->instance, &vk->phys);
 	const rp_vk_heap *h = &vk->phys.info.heaps[heap];
 	uint64_t used = h->used, budget = h->budget;
 	if (!(vk->phys.info.features & RP_VK_BUDGET))

@@ -43,11 +43,11 @@ const rp_vk_info *rp_vk_describe(const rp_vk *vk)
 rp_code rp_vk_check(rp_vk *vk, size_t *count, rp_error *err)
 {
 	if (count != NULL)
-		*count = vk->instance.n_messages;
-	if (vk->instance.n_messages == 0)
+		*count = vk->instance->n_messages;
+	if (vk->instance->n_messages == 0)
 		return RP_OK;
-	return rp_fail(err, RP_INTERNAL, "%zu errors from the Vulkan validation layers; the first: %s", vk->instance.n_messages,
-		vk->instance.message);
+	return rp_fail(err, RP_INTERNAL, "%zu errors from the Vulkan validation layers; the first: %s", vk->instance->n_messages,
+		vk->instance->message);
 }
 
 typedef struct wanted { /* feature structures, chained as far as the device has them */
@@ -129,11 +129,11 @@ static rp_code create_device(rp_vk *vk, rp_error *err)
 	VkDeviceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &w.all,
 		.queueCreateInfoCount = vk->two_families ? 2 : 1, .pQueueCreateInfos = queues,
 		.enabledExtensionCount = w.n_extensions, .ppEnabledExtensionNames = w.extensions };
-	VkResult r = vk->instance.CreateDevice(p->handle, &info, NULL, &vk->device);
+	VkResult r = vk->instance->CreateDevice(p->handle, &info, NULL, &vk->device);
 	if (r != VK_SUCCESS)
 		return rp_vk_fail(vk, err, r, "cannot open the device");
 #define X(fn)                                                                                                                    \
-	vk->fn = (PFN_vk##fn)vk->instance.GetDeviceProcAddr(vk->device, "vk" #fn);                                               \
+	vk->fn = (PFN_vk##fn)vk->instance->GetDeviceProcAddr(vk->device, "vk" #fn);                                               \
 	if (vk->fn == NULL)                                                                                                      \
 		return rp_fail(err, RP_NO_DEVICE, "%s: its driver has no vk" #fn, p->info.name);
 	RP_VK_DEVICE_FNS(X)
@@ -173,7 +173,7 @@ static rp_code pick(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 {
 	rp_vk_phys *list = NULL;
 	size_t n = 0, at = 0;
-	rp_code rc = rp_vk_phys_list(&vk->instance, &list, &n, err);
+	rp_code rc = rp_vk_phys_list(vk->instance, &list, &n, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_vk_info *infos = rp_alloc_array(n, sizeof *infos);
@@ -195,7 +195,7 @@ static rp_code pick(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 
 static rp_code open_on(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 {
-	rp_code rc = rp_vk_instance_open(opts->validate, &vk->instance, err);
+	rp_code rc = rp_vk_instance_get(opts->validate, &vk->instance, err);
 	if (rc == RP_OK)
 		rc = pick(vk, opts, err);
 	if (rc != RP_OK)
@@ -248,11 +248,11 @@ void rp_vk_close(rp_vk *vk)
 		rp_vk_pipelines_close(vk);
 		close_queue(vk, &vk->compute);
 		close_queue(vk, &vk->transfer);
-		size_t before = vk->instance.n_messages;
+		size_t before = vk->instance->n_messages;
 		vk->DestroyDevice(vk->device, NULL);
-		rp_vk_closing_messages += vk->instance.n_messages - before;
+		rp_vk_closing_messages += vk->instance->n_messages - before;
 	}
-	rp_vk_instance_close(&vk->instance);
+	rp_vk_instance_put(vk->instance);
 	free(vk->cache_path);
 	free(vk);
 }

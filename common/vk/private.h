@@ -42,9 +42,9 @@ typedef struct rp_vk_instance {
 extern const char *rp_vk_loader_name; /* "libvulkan.so.1" */
 extern atomic_size_t rp_vk_closing_messages; /* what the validation layers said while devices closed: objects left behind */
 
-/* The address of *in goes to the driver's callback: it must not move until closed. */
-rp_code rp_vk_instance_open(bool validate, rp_vk_instance *in, rp_error *err);
-void rp_vk_instance_close(rp_vk_instance *in);
+/* Without validation: the one instance of this process, which stays for good. With: one of its own. Give either back. */
+rp_code rp_vk_instance_get(bool validate, rp_vk_instance **out, rp_error *err);
+void rp_vk_instance_put(rp_vk_instance *in); /* NULL is allowed */
 
 /* ---- what a physical device is, beyond the public facts ---- */
 typedef struct rp_vk_phys {
@@ -141,7 +141,7 @@ typedef struct rp_vk_queue {
 } rp_vk_queue;
 
 struct rp_vk {
-	rp_vk_instance instance;
+	rp_vk_instance *instance;
 	rp_vk_phys phys;
 	VkDevice device;
 #define X(name) PFN_vk##name name;

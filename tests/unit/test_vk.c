@@ -95,6 +95,8 @@ static void lists_devices(void **state)
 	size_t n = 0;
 	OK(rp_vk_devices(&list, &n, &err));
 	assert_true(n >= 1);
+	rp_vk *vk = NULL;
+	BAD(rp_vk_open(&(rp_vk_opts){ .device = "77" }, &vk, &err), RP_NO_DEVICE, "77");
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(list[i].index, i);
 		assert_true(list[i].name[0] != '\0' && list[i].n_heaps >= 1 && list[i].heaps[0].size > 0);
@@ -147,12 +149,20 @@ static void says_what_to_install(void **state)
 	BAD(rp_vk_devices(&list, &n, &err), RP_NO_DEVICE, "apt install");
 	BAD(rp_vk_open(NULL, &vk, &err), RP_NO_DEVICE, "apt install");
 	rp_vk_loader_name = name;
-	setenv("VK_ICD_FILENAMES", "/nonexistent.json", 1);
-	setenv("VK_DRIVER_FILES", "/nonexistent.json", 1);
+	static const char *const names[] = { "VK_ICD_FILENAMES", "VK_DRIVER_FILES" };
+	char *was[2];
+	for (int i = 0; i < 2; i++) {
+		was[i] = getenv(names[i]) != NULL ? rp_strdup(getenv(names[i])) : NULL;
+		setenv(names[i], "/nonexistent.json", 1);
+	}
 	BAD(rp_vk_open(NULL, &vk, &err), RP_NO_DEVICE, "apt install");
-	unsetenv("VK_ICD_FILENAMES");
-	unsetenv("VK_DRIVER_FILES");
-	BAD(rp_vk_open(&(rp_vk_opts){ .device = "77" }, &vk, &err), RP_NO_DEVICE, "77");
+	for (int i = 0; i < 2; i++) {
+		if (was[i] != NULL)
+			setenv(names[i], was[i], 1);
+		else
+			unsetenv(names[i]);
+		free(was[i]);
+	}
 	assert_null(vk);
 	assert_null(list);
 }
@@ -669,6 +679,9 @@ int main(void)
 {
 	rp_error err;
 	rp_vk *vk = NULL;
+	/* First, while this process has no instance yet: it would keep the drivers. */
+	const struct CMUnitTest always[] = { cmocka_unit_test(chooses_devices), cmocka_unit_test(says_what_to_install) };
+	int bad = cmocka_run_group_tests_name("vk, any machine", always, NULL, NULL);
 	rp_code rc = rp_vk_open(&(rp_vk_opts){ .validate = true }, &vk, &err);
 	have_validation = rc == RP_OK;
 	if (rc == RP_UNSUPPORTED) {
@@ -678,8 +691,6 @@ int main(void)
 	if (rc == RP_OK)
 		vk_hold_drivers();
 	rp_vk_close(vk);
-	const struct CMUnitTest always[] = { cmocka_unit_test(chooses_devices), cmocka_unit_test(says_what_to_install) };
-	int bad = cmocka_run_group_tests_name("vk, any machine", always, NULL, NULL);
 	if (rc == RP_NO_DEVICE) {
 		print_message("SKIP: %s\n", err.msg);
 		return bad;
