@@ -94,12 +94,26 @@ static void f64(rp_jsonw *w, const char *key, double value)
 	rp_jsonw_f64(w, value);
 }
 
+/* One of a row of ids, in the form --prompt-ids takes. */
+static rp_code write_id(size_t at, uint32_t id, rp_error *err)
+{
+	char text[24];
+	int n = snprintf(text, sizeof text, "%s%u", at > 0 ? "," : "", id);
+	return run_write(text, (size_t)n, err);
+}
+
+static rp_code write_prompt_text(const run_state *r, rp_error *err)
+{
+	rp_code code = write_text(r->prompt_text.data, r->prompt_text.len, err);
+	for (size_t i = 0; r->o.prompt_ids != NULL && i < r->ids.n && code == RP_OK; i++)
+		code = write_id(i, r->ids.v[i], err);
+	return code == RP_OK ? end_line(err) : code;
+}
+
 rp_code run_write_prompt(const run_state *r, rp_error *err)
 {
-	if (!r->o.json) {
-		rp_code code = write_text(r->prompt_text.data, r->prompt_text.len, err);
-		return code == RP_OK ? end_line(err) : code;
-	}
+	if (!r->o.json)
+		return write_prompt_text(r, err);
 	rp_jsonw w;
 	rp_buf line;
 	begin(&w, &line, "prompt");
@@ -162,14 +176,11 @@ static rp_code write_token_json(const run_state *r, const rp_token_event *event,
 
 rp_code run_write_token(run_state *r, const rp_token_event *event, rp_error *err)
 {
-	char id[24];
 	if (r->o.json)
 		return write_token_json(r, event, err);
 	if (event->text != NULL)
 		return write_text(event->text, event->text_len, err);
-	/* No tokenizer: ids, in the form --prompt-ids takes. */
-	int n = snprintf(id, sizeof id, "%s%u", r->tokens_out++ > 0 ? "," : "", event->id);
-	return run_write(id, (size_t)n, err);
+	return write_id(r->ids_out++, event->id, err); /* no tokenizer */
 }
 
 static double per_second(uint64_t n, uint64_t ns)

@@ -42,7 +42,7 @@ typedef struct run_state {
 	rp_seq *seq;
 	uint64_t load_ns, first_token_ns; /* program start to: engine ready; first token written. 0: not reached */
 	rp_generate_result result;
-	uint64_t tokens_out; /* token objects or texts written */
+	size_t ids_out; /* ids written in place of text */
 } run_state;
 
 /* ---- signals.c ---- */

@@ -36,6 +36,8 @@ ok 'show-prompt: text' has_line '<|im_start|>user'
 capture "$run" "${tiny[@]}" -p 'hé <|im_end|>' --show-prompt --json
 ok 'show-prompt: template' json 'o[0]["template"] == "chatml" and o[0]["type"] == "prompt"'
 ok 'a person cannot forge special tokens' json 'o[0]["ids"].count(1) == 2 and o[0]["ids"].count(2) == 1'
+capture "$run" "${tiny[@]}" --prompt-ids ' 1, 2 ,3' --show-prompt
+ok 'show-prompt: ids' prints 1,2,3
 capture "$run" "${tiny[@]}" -p hi --system 'Be brief.' --show-prompt
 ok 'system message' has_line 'Be brief.'
 capture "$run" "${tiny[@]}" --raw -p 'hi' --show-prompt
