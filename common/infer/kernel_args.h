@@ -153,7 +153,7 @@ static inline rp_grid rp_grid_delta_chunk(const rp_args_delta *a)
 }
 
 /* Shapes to start from. On a CPU device (lavapipe) lanes that work alone are fastest: barriers are dear there. `wide` is the
- * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 8. Few different
+ * subgroup size for a _subgroup kernel, 0 for the portable one; on a CPU device matvec_subgroup wants at least 4. Few different
  * tiles: each is a pipeline to compile, and lavapipe takes half a second of processor time for a tile of 8, 0.1 s for 1. */
 static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t units, uint32_t n_rows)
 {
