@@ -113,7 +113,10 @@ def random_text(r):
 def write_texts(path, count, seed):
     r = random.Random(seed)
     texts = SAMPLES + ["", " ", "\n", "x" * 5000, " " * 3000, "\n" * 500, "ab" * 2000, "日本" * 800] + [random_text(r) for _ in range(count)]
-    whole = own_text()
+    whole, size = [], 0
+    for t in own_text():
+        size += len(t)
+        whole += [t] if size < 500000 else []
     texts += whole + [line for t in whole[:40] for line in t.split("\n")[:100]]
     with open(path, "wb") as h:
         for t in texts:

@@ -110,7 +110,7 @@ static bool consider(const bpe *b, const vocab *v, scratch *s, const char *word,
 	uint32_t len = left->len + right->len;
 	if (b->by_score) {
 		uint32_t id = vocab_find(v, word + left->start, len);
-		return id == NO_ID || heap_push(s, (candidate){ (uint64_t)b->rank[id] << 32 | at, id, len });
+		return id == NO_ID || b->rank[id] == NO_ID || heap_push(s, (candidate){ (uint64_t)b->rank[id] << 32 | at, id, len });
 	}
 	if (b->n_merges == 0)
 		return true;

@@ -68,7 +68,8 @@ typedef struct bpe {
 	merge *merges; /* open addressing by (a, b) */
 	size_t mask;
 	uint32_t n_merges;
-	uint32_t *rank; /* SentencePiece form: rank of a token by its score, smaller first; any adjacent pair that spells one merges */
+	uint32_t *rank; /* SentencePiece form: rank of a token by its score, smaller first, NO_ID never; any adjacent pair that spells
+	                 * a token merges into it */
 	bool by_score, ignore_merges, fuse_unk, byte_fallback, byte_level;
 	uint32_t unk;             /* NO_ID: unknown characters vanish */
 	uint32_t byte_char[256];  /* byte-level: id of a byte's character; else id of <0xNN>; NO_ID when the file has none */

@@ -306,7 +306,7 @@ static rp_code read_scores(gguf_load *l)
 		qsort(list, n, sizeof *list, by_score);
 	for (uint32_t i = 0, rank = 0; code == RP_OK && i < n; i++) {
 		rank += i > 0 && list[i].score < list[i - 1].score;
-		l->t->bpe.rank[list[i].id] = rank;
+		l->t->bpe.rank[list[i].id] = l->types[list[i].id] == TYPE_BYTE ? NO_ID : rank; /* never spelled by characters */
 	}
 	free(list);
 	return code;

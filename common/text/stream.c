@@ -76,7 +76,7 @@ void rp_decoder_free(rp_decoder *d)
 {
 	if (d == NULL)
 		return;
-	for (size_t i = 0; i < d->n_stops; i++) {
+	for (size_t i = 0; d->stops != NULL && i < d->n_stops; i++) {
 		free(d->stops[i].text);
 		free(d->stops[i].fail);
 	}
