@@ -142,6 +142,8 @@ typedef struct norm_step {
 	size_t len;
 } norm_step;
 
+/* Bytes a normalizer may make of n: honest ones need three a byte; a file could ask for as much as it likes. */
+#define NORM_ROOM(n) (4096 + 32 * (n))
 /* Run the steps over text; *out is text itself when nothing changes, else bytes of one of the two buffers. */
 rp_code normalize(const norm_step *steps, size_t n_steps, match_state *ms, rp_str text, rp_buf bufs[2], rp_str *out, rp_error *err);
 

@@ -73,7 +73,7 @@ rp_code normalize(const norm_step *steps, size_t n_steps, match_state *ms, rp_st
 			code = unicode_form(steps[i].kind, text, to, err);
 		}
 		if (code == RP_OK && to->failed)
-			code = rp_no_memory(err, text.n, "normalizing text");
+			code = rp_fail(err, RP_NO_MEMORY, "the tokenizer's normalizer needs more than %zu bytes for %zu bytes of text", to->max, text.n);
 		if (code != RP_OK)
 			return code;
 		text = (rp_str){ to->data, to->len };

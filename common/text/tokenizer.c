@@ -69,8 +69,8 @@ rp_code tokenizer_add_special(rp_tokenizer *t, const char *name, added_token a, 
 	if (code != RP_OK)
 		return code;
 	rp_buf bufs[2];
-	rp_buf_init(&bufs[0], 0);
-	rp_buf_init(&bufs[1], 0);
+	rp_buf_init(&bufs[0], NORM_ROOM(content.n));
+	rp_buf_init(&bufs[1], NORM_ROOM(content.n));
 	match_state ms = { 0 };
 	rp_str pattern = content;
 	if (is_normalized && t->n_norm != 0) {
@@ -219,8 +219,8 @@ static rp_code encode(const rp_tokenizer *t, rp_str text, const open_span *spans
 {
 	encoding e = { .t = t };
 	rp_buf_init(&e.ids, 0);
-	rp_buf_init(&e.norm[0], 0);
-	rp_buf_init(&e.norm[1], 0);
+	rp_buf_init(&e.norm[0], NORM_ROOM(text.n));
+	rp_buf_init(&e.norm[1], NORM_ROOM(text.n));
 	rp_buf_init(&e.scratch.word, 0);
 	rp_code code = check_text(text.s, text.n, err);
 	if (code == RP_OK)

@@ -510,6 +510,29 @@ static void literal_pattern_is_not_a_regular_expression(void **state)
 	rp_tokenizer_free(t);
 }
 
+/* A replacement a million times as long as what it replaces would fill the memory. */
+static void exploding_normalizer_is_stopped(void **state)
+{
+	rp_buf b;
+	rp_tokenizer *t;
+	rp_error err;
+	rp_ids ids;
+	(void)state;
+	rp_buf_init(&b, 0);
+	rp_buf_adds(&b, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"");
+	for (int i = 0; i < 1000000; i++)
+		rp_buf_addc(&b, 'b');
+	rp_buf_adds(&b, "\"}");
+	char *text = mm_replace(BYTES, "{\"type\":\"NFC\"}", b.data);
+	assert_int_equal(rp_tokenizer_from_json("tokenizer.json", text, strlen(text), &t, &err), RP_OK);
+	assert_int_equal(rp_encode(t, "aaaa", 4, 0, &ids, &err), RP_NO_MEMORY);
+	assert_non_null(strstr(err.msg, "normalizer"));
+	expect_ids(t, "c", 0, (const uint32_t[]){ 2 }, 1);
+	free(text);
+	rp_buf_free(&b);
+	rp_tokenizer_free(t);
+}
+
 /* A pattern that backtracks without end meets the limit instead of hanging. */
 static void endless_backtracking_is_stopped(void **state)
 {
@@ -695,6 +718,7 @@ int main(void)
 		cmocka_unit_test(trailing_bytes_are_refused),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(literal_pattern_is_not_a_regular_expression),
+		cmocka_unit_test(exploding_normalizer_is_stopped),
 		cmocka_unit_test(endless_backtracking_is_stopped),
 		cmocka_unit_test(gguf_metadata_is_checked),
 		cmocka_unit_test(model_without_tokenizer_is_not_found),
