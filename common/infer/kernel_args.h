@@ -129,7 +129,8 @@ static inline rp_grid rp_grid_embed(const rp_args_embed *a, rp_dtype t, uint32_t
 
 static inline rp_grid rp_grid_matvec(const rp_args_matmul *a, rp_shape s)
 {
-	return (rp_grid){ rp_ceil_div(a->n, RP_MATVEC_ROWS * (s.wg / s.lanes)), rp_ceil_div(a->n_rows, s.tile_m), 1 };
+	rp_grid g = rp_grid_fold(rp_ceil_div(a->n, RP_MATVEC_ROWS * (s.wg / s.lanes))); /* a vocabulary can be that long */
+	return (rp_grid){ g.x, rp_ceil_div(a->n_rows, s.tile_m), g.y };
 }
 
 static inline rp_grid rp_grid_matmul(const rp_args_matmul *a)

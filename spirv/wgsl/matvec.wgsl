@@ -322,9 +322,9 @@ fn dot_run(u: ptr<function, Unit>, h: u32, x: ptr<function, array<vec4<f32>, 8>>
 }
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
 	let lane = i % LANES;
-	let col = (wg.x * (WG / LANES) + i / LANES) * 4u;
+	let col = ((wg.z * n_wg.x + wg.x) * (WG / LANES) + i / LANES) * 4u;
 	let row = wg.y * TILE_M;
 	let rows = min(TILE_M, p.n_rows - row);
 	let nb = blocks_of(p.k);

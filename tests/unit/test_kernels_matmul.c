@@ -113,8 +113,7 @@ typedef struct variation {
 	rp_shape shape;
 } variation;
 
-/* Every type with three widths: the shortest row, whole blocks, and one that ends inside a block or unit where there is such
- * a thing; n is no multiple of anything. The variations take turns, because each is a pipeline to compile. */
+/* Every type with the shortest row, one of whole blocks and, where there is such a thing, one that ends inside a block or unit; n is no multiple of anything. The variations take turns, because each is a pipeline to compile. */
 static void each_type(const char *kernel, const variation *v, size_t n_variations)
 {
 	size_t turn = 0;
@@ -123,8 +122,8 @@ static void each_type(const char *kernel, const variation *v, size_t n_variation
 		skip();
 	for (rp_dtype t = RP_F32; t < RP_OTHER; t++) {
 		const uint32_t block = rp_dtype_get(t)->block_values;
-		const uint32_t ks[] = { block == 1 ? 36 : block, 32 * 16, block == 32 ? 32 * 19 : 700 };
-		for (size_t i = 0; i < 3; i++, turn++) {
+		const uint32_t ks[] = { block == 1 ? 36 : block, block == 32 ? 32 * 19 : 512, 700 };
+		for (size_t i = 0; i < (block == 32 ? 2 : 3); i++, turn++) {
 			const variation *one = &v[turn % n_variations];
 			weights w = make_weights(t, i == 0 ? 1 : 37, ks[i]);
 			check_product(&w, &(product){ kernel, one->rows, one->residual, one->shape });
@@ -164,6 +163,16 @@ static void thousand_rows(void **state)
 	weights w = make_weights(RP_Q4_1, 65, 96);
 	check_product(&w, &(product){ "matvec", 1000, NO_RESIDUAL, { 16, 1, 8 } });
 	check_product(&w, &(product){ "matmul", 1000, NO_RESIDUAL, { 0 } });
+	free_weights(&w);
+}
+
+/* More rows of w than workgroups fit along one axis. */
+static void long_vocabulary(void **state)
+{
+	(void)state;
+	rig_ready();
+	weights w = make_weights(RP_Q4_0, 4 * 65535 + 9, 32);
+	check_product(&w, &(product){ "matvec", 2, NO_RESIDUAL, { 4, 4, 1 } });
 	free_weights(&w);
 }
 
@@ -211,6 +220,7 @@ int main(void)
 		cmocka_unit_test(matvec_subgroup),
 		cmocka_unit_test(matmul),
 		cmocka_unit_test(thousand_rows),
+		cmocka_unit_test(long_vocabulary),
 	};
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
 }
