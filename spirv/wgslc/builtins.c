@@ -37,9 +37,9 @@ static const builtin table[] = {
 	SAME_F("ceil", EV_CEIL),
 	{"clamp", "n*:TTT>T", NULL, EV_CLAMP, BS_NONE, 0},
 	SAME_F("cos", EV_COS), SAME_F("cosh", EV_COSH),
-	{"countLeadingZeros", "i*:T>T", "$T(31 - findMSB($U($1)))", EV_NONE, BS_NONE, 0},
-	{"countOneBits", "i*:T>T", "$T(bitCount($1))", EV_NONE, BS_NONE, 0},
-	{"countTrailingZeros", "i*:T>T", "$T(min($U(findLSB($1)), $U(32)))", EV_NONE, BS_NONE, 0},
+	{"countLeadingZeros", "i*:T>T", "$T(31 - findMSB($U($1)))", EV_CLZ, BS_NONE, BF_CONCRETE},
+	{"countOneBits", "i*:T>T", "$T(bitCount($1))", EV_POPCOUNT, BS_NONE, BF_CONCRETE},
+	{"countTrailingZeros", "i*:T>T", "$T(min($U(findLSB($1)), $U(32)))", EV_CTZ, BS_NONE, BF_CONCRETE},
 	{"cross", "fV:TT>T", NULL, EV_NONE, BS_NONE, 0},
 	SAME_F("degrees", EV_DEGREES),
 	{"determinant", NULL, NULL, EV_NONE, BS_DETERMINANT, 0},
@@ -50,8 +50,8 @@ static const builtin table[] = {
 	SAME_F("exp", EV_EXP), SAME_F("exp2", EV_EXP2),
 	{"extractBits", "i*:Tuu>T", "#extractBits($1, $2, $3)", EV_NONE, BS_NONE, 0},
 	{"faceForward", "fV:TTT>T", "faceforward($1, $2, $3)", EV_NONE, BS_NONE, 0},
-	{"firstLeadingBit", "i*:T>T", "$T(findMSB($1))", EV_NONE, BS_NONE, 0},
-	{"firstTrailingBit", "i*:T>T", "$T(findLSB($1))", EV_NONE, BS_NONE, 0},
+	{"firstLeadingBit", "i*:T>T", "$T(findMSB($1))", EV_FIRST_LEADING, BS_NONE, BF_CONCRETE},
+	{"firstTrailingBit", "i*:T>T", "$T(findLSB($1))", EV_FIRST_TRAILING, BS_NONE, BF_CONCRETE},
 	SAME_F("floor", EV_FLOOR),
 	{"fma", "f*:TTT>T", NULL, EV_FMA, BS_NONE, 0},
 	SAME_F("fract", EV_FRACT),
@@ -85,7 +85,7 @@ static const builtin table[] = {
 	SAME_F("radians", EV_RADIANS),
 	{"reflect", "fV:TT>T", NULL, EV_NONE, BS_NONE, 0},
 	{"refract", "fV:TTE>T", NULL, EV_NONE, BS_NONE, 0},
-	{"reverseBits", "i*:T>T", "bitfieldReverse($1)", EV_NONE, BS_NONE, 0},
+	{"reverseBits", "i*:T>T", "bitfieldReverse($1)", EV_REVERSE, BS_NONE, BF_CONCRETE},
 	{"round", "f*:T>T", "roundEven($1)", EV_ROUND, BS_NONE, 0},
 	{"saturate", "f*:T>T", "clamp($1, $T(0), $T(1))", EV_SATURATE, BS_NONE, 0},
 	{"select", "a*:TTb>T", NULL, EV_SELECT, BS_SELECT, 0},
@@ -233,6 +233,39 @@ static double several(eval_op op, double a, double b, double c)
 	}
 }
 
+/* Of the 32 bits of an i32 or u32; false: not one of them. */
+static bool eval_bits(const type *t, eval_op op, int64_t a, int64_t *out)
+{
+	uint32_t u = (uint32_t)a, r = 0;
+	bool leading_ones = op == EV_FIRST_LEADING && t->kind == TY_I32 && a < 0;
+	uint32_t v = leading_ones ? ~u : u;
+	switch (op) {
+	case EV_CLZ:
+		r = u ? (uint32_t)__builtin_clz(u) : 32;
+		break;
+	case EV_POPCOUNT:
+		r = (uint32_t)__builtin_popcount(u);
+		break;
+	case EV_CTZ:
+		r = u ? (uint32_t)__builtin_ctz(u) : 32;
+		break;
+	case EV_FIRST_LEADING:
+		r = v ? 31u - (uint32_t)__builtin_clz(v) : UINT32_MAX;
+		break;
+	case EV_FIRST_TRAILING:
+		r = u ? (uint32_t)__builtin_ctz(u) : UINT32_MAX;
+		break;
+	case EV_REVERSE:
+		for (int i = 0; i < 32; i++)
+			r |= (u >> i & 1u) << (31 - i);
+		break;
+	default:
+		return false;
+	}
+	*out = t->kind == TY_I32 ? (int64_t)(int32_t)r : (int64_t)r;
+	return true;
+}
+
 /* The integer forms exist for these alone; -1: not one of them. */
 static int eval_int_op(const type *t, eval_op op, int64_t a, int64_t b, int64_t c, int64_t *out)
 {
@@ -296,7 +329,7 @@ value *wl_eval_builtin(wl *w, expr *e)
 		if (op == EV_SELECT) {
 			out->c[i] = c.i ? b : a;
 		} else if (!wl_is_float(t)) {
-			if (eval_int_op(t, op, a.i, b.i, c.i, &out->c[i].i) < 0)
+			if (!eval_bits(t, op, a.i, &out->c[i].i) && eval_int_op(t, op, a.i, b.i, c.i, &out->c[i].i) < 0)
 				return NULL;
 		} else {
 			out->c[i].f = wl_round(t, e->n_args == 1 ? unary(op, a.f) : several(op, a.f, b.f, c.f));

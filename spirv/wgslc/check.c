@@ -153,6 +153,9 @@ static void check_buffer(wl *w, decl *d)
 static void check_module_var(wl *w, decl *d)
 {
 	const type *t = d->type;
+	bool buffer = d->space == SP_STORAGE || d->space == SP_UNIFORM;
+	if (!buffer && (d->attrs.group || d->attrs.binding))
+		wl_error(w, d->at, "only var<storage> and var<uniform> have @group and @binding");
 	switch (d->space) {
 	case SP_NONE:
 		if (t->kind != TY_ERROR)

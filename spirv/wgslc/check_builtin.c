@@ -163,7 +163,7 @@ static void check_signature(wl *w, expr *e)
 	}
 	e->fn = b;
 	char result = strchr(b->sig, '>')[1];
-	if (t && (!all_constant(e) || b->eval == EV_NONE))
+	if (t && (!all_constant(e) || b->eval == EV_NONE || (b->flags & BF_CONCRETE)))
 		t = wl_concrete(w, t);
 	if (!coerce_args(w, e, t)) {
 		e->type = w->t_error;

@@ -164,7 +164,7 @@ static const type *check_unary(wl *w, expr *e)
 	if (bad(t))
 		return t;
 	bool ok = e->op == T_NOT ? s->kind == TY_BOOL : e->op == T_TILDE ? wl_is_int(s) : wl_is_numeric(s) && s->kind != TY_U32;
-	if (!ok || (t->kind == TY_MAT && e->op != T_MINUS))
+	if (!ok || t->kind == TY_MAT)
 		return no_operator(w, e);
 	e->val = wl_eval_unary(w, e);
 	if (!e->val && wl_is_abstract(t))

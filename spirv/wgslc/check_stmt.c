@@ -68,13 +68,27 @@ static void check_block(wl *w, stmt *b, place at)
 
 /* ---- statements ---- */
 
+/* v.xy = ...: of a variable, each component once */
+static bool writable_swizzle(const expr *e)
+{
+	unsigned seen = 0;
+	for (unsigned i = 0; i < e->n_swizzle; i++) {
+		if (seen & 1u << e->swizzle[i])
+			return false;
+		seen |= 1u << e->swizzle[i];
+	}
+	return e->kind == EX_MEMBER && e->n_swizzle > 1 && e->args[0]->is_ref && e->args[0]->access != AC_READ;
+}
+
 static bool writable(wl *w, expr *e)
 {
 	const type *t = wl_check_expr(w, e);
 	if (t->kind == TY_ERROR)
 		return false;
+	if (writable_swizzle(e))
+		return true;
 	if (!e->is_ref) {
-		const char *why = e->kind == EX_MEMBER && e->n_swizzle > 1 ? "assign the components of a swizzle one by one"
+		const char *why = e->kind == EX_MEMBER && e->n_swizzle > 1 ? "each component of a variable only once"
 		                  : e->kind == EX_IDENT && e->decl && e->decl->kind == D_LET ? "'let' names a value; use 'var'"
 		                  : e->kind == EX_IDENT && e->decl && e->decl->kind == D_PARAM ? "parameters cannot change; copy into a 'var'"
 		                                                                             : "it is no variable";
@@ -174,7 +188,7 @@ static const type *selector_type(wl *w, stmt *s)
 	const type *t = wl_check_value(w, s->e);
 	if (t->kind != TY_ERROR && !wl_is_int(t)) {
 		wl_error(w, s->e->at, "a switch selects by i32 or u32, found %s", wl_type_name(w, t));
-		return w->t_error;
+		t = w->t_error;
 	}
 	/* an abstract selector takes the type of the first concrete case */
 	for (uint32_t i = 0; i < s->n_list; i++)

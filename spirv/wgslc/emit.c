@@ -353,10 +353,19 @@ static bool is_push(emitter *em, const decl *d)
 	return em->options->push && d->space == SP_UNIFORM && d->group == 0 && !em->push && wl_size_align(d->type, &size, &align) && size <= 128;
 }
 
+static void check_binding_free(emitter *em, decl *d)
+{
+	for (uint32_t i = 0; i < em->buffers.n; i++)
+		if (em->buffers.d[i]->group == d->group && em->buffers.d[i]->binding == d->binding)
+			wl_error(em->w, d->at, "'%s' and '%s' are used by one entry point and have the same binding", em->buffers.d[i]->name->s, d->name->s);
+	wl_push_decl(em->w, &em->buffers, d);
+}
+
 static void emit_buffer(emitter *em, decl *d)
 {
 	rp_buf b, members;
 	const char *name = em_name(em, d);
+	check_binding_free(em, d);
 	if (wl_props(d->type) & WL_HAS_F16)
 		em->needs |= NEED_F16_STORAGE;
 	rp_buf_init(&b, 0);

@@ -56,6 +56,7 @@ typedef struct emitter {
 	const char **helper_keys;
 	uint32_t n_helpers, cap_helpers;
 	decl_list shared;   /* workgroup variables in use */
+	decl_list buffers;  /* storage and uniform buffers in use */
 	const decl *push;   /* the push-constant block, once there is one */
 } emitter;
 

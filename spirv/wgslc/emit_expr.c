@@ -63,6 +63,14 @@ static void chain_index(emitter *em, const expr *e, bool freeze, chain *c)
 	c->pattern = wl_printf(em->w, "%s[\1]", c->pattern);
 }
 
+static const char *member_name(emitter *em, const expr *e)
+{
+	char text[5] = {0};
+	for (unsigned i = 0; i < e->n_swizzle; i++)
+		text[i] = "xyzw"[e->swizzle[i]];
+	return e->n_swizzle ? wl_printf(em->w, "%s", text) : em_name(em, e->decl);
+}
+
 /* freeze: runtime indices are put into temporaries, because the chain outlives the statement. */
 void em_chain(emitter *em, const expr *e, bool freeze, chain *c)
 {
@@ -75,10 +83,7 @@ void em_chain(emitter *em, const expr *e, bool freeze, chain *c)
 		break;
 	case EX_MEMBER:
 		em_chain(em, e->args[0], freeze, c);
-		if (e->n_swizzle)
-			c->pattern = wl_printf(em->w, "%s.%c", c->pattern, "xyzw"[e->swizzle[0]]);
-		else
-			c->pattern = wl_printf(em->w, "%s.%s", c->pattern, em_name(em, e->decl));
+		c->pattern = wl_printf(em->w, "%s.%s", c->pattern, member_name(em, e));
 		break;
 	default: /* EX_DEREF */
 		em_pointer(em, e->args[0], freeze, c);
@@ -203,11 +208,7 @@ static void binary(emitter *em, rp_buf *b, const expr *e)
 static void member(emitter *em, rp_buf *b, const expr *e)
 {
 	em_expr(em, b, e->args[0]);
-	rp_buf_addc(b, '.');
-	if (!e->n_swizzle)
-		rp_buf_adds(b, em_name(em, e->decl));
-	for (unsigned i = 0; i < e->n_swizzle; i++)
-		rp_buf_addc(b, "xyzw"[e->swizzle[i]]);
+	rp_buf_addf(b, ".%s", member_name(em, e));
 }
 
 static bool named_table(const expr *e)

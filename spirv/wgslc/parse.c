@@ -24,10 +24,10 @@ uint32_t wl_prev_end(parser *p)
 static void describe(parser *p, char *out, size_t size)
 {
 	const token *t = &p->w->tokens[p->i];
-	if (t->kind == T_EOF)
-		rp_show(out, size, "the end of the file", 19);
-	else
-		rp_show(out, size, wl_printf(p->w, "'%.*s'", (int)(t->len > 40 ? 40 : t->len), p->w->text + t->at), 60);
+	const char *text = "the end of the file";
+	if (t->kind != T_EOF)
+		text = wl_printf(p->w, "'%.*s'", (int)(t->len > 40 ? 40 : t->len), p->w->text + t->at);
+	rp_show(out, size, text, strlen(text));
 }
 
 void wl_syntax(parser *p, const char *expected)
@@ -109,6 +109,7 @@ static expr *node(parser *p, expr_kind kind, uint32_t at, uint32_t n_args, expr 
 	e->at = at;
 	e->n_args = n_args;
 	e->depth = 1;
+	e->type = p->w->t_error; /* until the checker knows better */
 	if (n_args) {
 		e->args = wl_array(p->w, n_args, sizeof(expr *));
 		e->args[0] = a;
@@ -249,9 +250,12 @@ static expr *parse_unary(parser *p)
 		expr_kind kind = t->kind == T_AND ? EX_ADDRESS : t->kind == T_STAR ? EX_DEREF : EX_UNARY;
 		e = node(p, kind, t->at, 1, a, NULL);
 		e->op = t->kind;
-	} else if (t->kind == T_DEC || t->kind == T_INC) {
-		wl_syntax(p, "an expression ('++' and '--' are statements; write -(-x) with a space)");
-		e = node(p, EX_LITERAL, t->at, 0, NULL, NULL);
+	} else if (t->kind == T_DEC) { /* no operator in expressions: twice a minus */
+		p->i++;
+		e = node(p, EX_UNARY, t->at + 1, 1, parse_unary(p), NULL);
+		e->op = T_MINUS;
+		e = node(p, EX_UNARY, t->at, 1, e, NULL);
+		e->op = T_MINUS;
 	} else {
 		e = parse_postfix(p, parse_primary(p));
 	}

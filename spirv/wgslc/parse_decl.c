@@ -44,6 +44,23 @@ static void attr_args(parser *p, const char *name, uint32_t min, uint32_t max, e
 		out[i] = list[i];
 }
 
+/* (severity, rule): read and ignored, because nothing here gives the warnings it turns off */
+static void diagnostic_filter(parser *p)
+{
+	static const char severities[] = " off info warning error ";
+	wl_expect(p, T_LPAREN, "after 'diagnostic'");
+	const token *t = wl_peek(p);
+	sym *s = wl_ident(p, "a severity: off, info, warning or error");
+	if (s && !strstr(severities, wl_printf(p->w, " %s ", s->s)))
+		wl_error(p->w, t->at, "'%s' is no severity; expected off, info, warning or error", s->s);
+	wl_expect(p, T_COMMA, "after the severity");
+	wl_ident(p, "a diagnostic rule");
+	if (wl_accept(p, T_DOT))
+		wl_ident(p, "a diagnostic rule");
+	wl_accept(p, T_COMMA);
+	wl_expect(p, T_RPAREN, "to close 'diagnostic'");
+}
+
 static void parse_attr(parser *p, attrs *a)
 {
 	const token *t = wl_peek(p);
@@ -51,8 +68,7 @@ static void parse_attr(parser *p, attrs *a)
 	if (wl_accept_kw(p, K_CONST))
 		return;
 	if (wl_accept_kw(p, K_DIAGNOSTIC)) {
-		expr *two[2];
-		attr_args(p, "diagnostic", 2, 2, two);
+		diagnostic_filter(p);
 		return;
 	}
 	sym *name = wl_ident(p, "an attribute");
@@ -286,9 +302,7 @@ static bool parse_directive(parser *p)
 	} else if (wl_accept_kw(p, K_REQUIRES)) {
 		name_list(p, require);
 	} else if (wl_accept_kw(p, K_DIAGNOSTIC)) {
-		uint32_t n;
-		wl_expect(p, T_LPAREN, "after 'diagnostic'");
-		wl_parse_list(p, T_RPAREN, &n, "to close 'diagnostic'");
+		diagnostic_filter(p);
 	} else {
 		return false;
 	}

@@ -16,7 +16,10 @@ const m = mat2x2(1, 2, 3, 4) * 2;
 const nothing = vec4<f32>();
 const swizzled = vec.zyx.xy;
 const root: f32 = sqrt(2);
-const bits = bitcast<u32>(1.0f);
+const bits = bitcast<u32>(1.0f) + countOneBits(7u);
+const log2 = firstLeadingBit(64);
+const_assert log2 == 6 && countLeadingZeros(1u) == 31 && countTrailingZeros(8) == 3 && firstLeadingBit(-1) == -1 && reverseBits(1u) == 0x80000000;
+var<private> sized: array<u32, log2>;
 
 @group(0) @binding(0) var<storage, read_write> out: array<f32>;
 var<private> counter = 3;
@@ -42,5 +45,7 @@ fn main() {
 	i = -i; u = ~u; i = i32(-2147483648);
 	out[0] = x + y + f32(t) + w.x + v2.y + f32(iv.z) + f32(h) + f32(h2.x) + m[1][0] + nothing.w + swizzled.y + root + f32(bits);
 	out[1] = f32(u) + f32(s) + f32(i) + f32(shift) + select(0.0, 1.0, b.x) + hexes + minimum + f32(chosen) + f32(both) + f32(neg);
-	out[2] = f32(numbers[2].y) + f32(counter);
+	var swz = vec4<f32>(1, 2, 3, 4);
+	swz.zx = swz.xy; swz.yw += vec2(1.0, 2); sized[2] = u32(--swz.x);
+	out[2] = swz.x + f32(sized[2]) + f32(numbers[2].y) + f32(counter);
 }
