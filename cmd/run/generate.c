@@ -27,7 +27,7 @@ rp_code run_generate(run_state *r, rp_error *err)
 		.n_logprobs = (uint32_t)o->logprobs,
 		.stops = o->stop.v,
 		.n_stops = o->stop.n,
-		.cancel = run_cancel(),
+		.cancel = rp_cancel(),
 	};
 	rp_code code = rp_generate(r->engine, r->seq, r->tokenizer, r->ids.v, r->ids.n, &opts, on_token, r, &r->result, err);
 	if (code == RP_CANCELLED) {

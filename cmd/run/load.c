@@ -64,7 +64,7 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 		.device = r->o.device,
 		.ctx = (uint32_t)r->o.ctx,
 		.threads = (uint32_t)r->o.threads,
-		.cancel = run_cancel(),
+		.cancel = rp_cancel(),
 		.progress = on_progress,
 		.progress_user = &r->progress,
 		.cache_dir = cache,

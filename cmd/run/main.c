@@ -91,7 +91,7 @@ static rp_code print_action(const run_state *r, rp_error *err)
 
 static rp_code run(run_state *r, int argc, char **argv, rp_error *err)
 {
-	rp_code code = run_signals(err);
+	rp_code code = rp_signals(err);
 	if (code == RP_OK)
 		code = rp_options_parse(&run_program, argc, argv, &r->o, &r->parsed, err);
 	if (code != RP_OK)

@@ -16,7 +16,7 @@ static rp_code read_stdin(rp_buf *text, rp_error *err)
 {
 	for (;;) {
 		char chunk[1 << 16];
-		if (!run_wait_readable(STDIN_FILENO))
+		if (!rp_wait_readable(STDIN_FILENO))
 			return rp_fail(err, RP_CANCELLED, "stopped while reading the prompt");
 		ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
 		if (n == 0)

@@ -1,11 +1,12 @@
 /* reploid-run: what its files share. main.c drives: options (table.c), the prompt (prompt.c), the model and its engine (load.c),
- * generation (generate.c), what is written (output.c), signals (signals.c), devices (devices.c). */
+ * generation (generate.c), what is written (output.c), devices (devices.c). */
 #ifndef RUN_H
 #define RUN_H
 
 #include "base/jsonw.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "infer/infer.h"
 
 #define RUN_SCHEMA "reploid-run/1"
@@ -44,14 +45,6 @@ typedef struct run_state {
 	rp_generate_result result;
 	size_t ids_out; /* ids written in place of text */
 } run_state;
-
-/* ---- signals.c ---- */
-/* SIGINT and SIGTERM raise a flag (a second one ends the program at once); SIGPIPE becomes an error of write. Closed standard
- * descriptors are opened on /dev/null, so that no file ever takes their number; a closed stdout is RP_WRITE. */
-rp_code run_signals(rp_error *err);
-const atomic_bool *run_cancel(void);
-/* Wait until fd has bytes or its end; false: a signal came first. */
-bool run_wait_readable(int fd);
 
 /* ---- prompt.c ---- */
 /* The person's text: -p, -f, standard input, one after the other. */

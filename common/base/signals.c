@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE
-#include "run.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,12 @@ static void on_signal(int number)
 	atomic_store(&cancelled, true);
 }
 
-const atomic_bool *run_cancel(void)
+const atomic_bool *rp_cancel(void)
 {
 	return &cancelled;
 }
 
-bool run_wait_readable(int fd)
+bool rp_wait_readable(int fd)
 {
 	/* A signal between the look at the flag and the wait would be missed; so both are blocked but inside pselect. */
 	sigset_t both, before;
@@ -37,7 +37,7 @@ bool run_wait_readable(int fd)
 	return !atomic_load(&cancelled);
 }
 
-rp_code run_signals(rp_error *err)
+rp_code rp_signals(rp_error *err)
 {
 	bool stdout_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0 && errno == EBADF;
 	for (int fd = 0; fd <= 2; fd++) {

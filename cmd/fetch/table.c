@@ -1,0 +1,53 @@
+/* The options of reploid-fetch. */
+#include "fetch.h"
+
+#define AT(field) .at = offsetof(fetch_opts, field)
+
+static const rp_opt table[] = {
+	{.name = "output", .letter = 'o', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "What", .arg = "PATH",
+		.def_text = "in the store", .help = "where the file goes", AT(output),
+		.more = "A folder gets the file under its own name. While it is incomplete, PATH.KEY.part and PATH.KEY.journal lie beside it; "
+			"a file that is at PATH already is replaced in one step when the new one is whole."},
+	{.name = "sha256", .kind = RP_OPT_STRING, .group = "What", .arg = "HEX", .help = "the file must have this hash", AT(sha256),
+		.more = "It is checked before the file gets its name."},
+	{.name = "mirror", .kind = RP_OPT_STRING, .repeat = true, .group = "What", .arg = "URL", .help = "another source of the same file",
+		AT(mirrors), .more = "Pieces come from all sources at once, most from the fastest; one that sends wrong bytes is named and dropped."},
+	{.name = "store", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = "What", .arg = "DIR",
+		.def_text = "$REPLOID_HOME, else ~/.local/share/reploid", .help = "the folder models are kept in", AT(store)},
+
+	{.name = "connections", .letter = 'j', .kind = RP_OPT_UINT, .lo = 1, .hi = 32, .group = "Network", .arg = "N", .def = "8",
+		.help = "most connections at once", AT(connections),
+		.more = "Each holds one piece in memory, and all of them together at most 40 MiB, so pieces of 4 MiB allow 8."},
+	{.name = "header", .letter = 'H', .kind = RP_OPT_STRING, .repeat = true, .group = "Network", .arg = "LINE",
+		.help = "send this header, as in 'Name: value'", AT(headers),
+		.more = "It goes to the host of the given address over https (or to this machine), never to where a redirect leads."},
+	{.name = "netrc", .group = "Network", .help = "take user and password from ~/.netrc", AT(netrc)},
+	{.name = "proxy", .kind = RP_OPT_STRING, .group = "Network", .arg = "URL", .def_text = "what https_proxy and no_proxy say",
+		.help = "go through this proxy", AT(proxy)},
+	{.name = "limit-rate", .kind = RP_OPT_SIZE, .group = "Network", .arg = "BYTES", .def = "0", .def_text = "none",
+		.help = "most bytes a second", AT(limit_rate), .more = "As in 500k or 2M."},
+	{.name = "retries", .kind = RP_OPT_UINT, .hi = 1000, .group = "Network", .arg = "N", .def = "5",
+		.help = "failures in a row before a source is given up", AT(retries),
+		.more = "Waits between them grow from half a second to half a minute, or are what the server asks for (at most five minutes). "
+			"A host that never answered is given up after two."},
+	{.name = "offline", .group = "Network", .help = "never use the network", AT(offline)},
+
+	{.name = "json", .group = "Output", .help = "write what happens as JSON, one object a line", AT(json)},
+	{.name = "quiet", .letter = 'q', .group = "Output", .help = "say nothing but errors", AT(quiet)},
+};
+
+static const char *const synopsis[] = {"URL [-o PATH] [--sha256 HEX] [options]", NULL};
+static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
+	RP_HASH, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_OFFLINE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
+
+const rp_program fetch_program = {
+	.name = "reploid-fetch",
+	.summary = "fetch model files, whole and right",
+	.synopsis = synopsis,
+	.opts = table,
+	.n_opts = sizeof table / sizeof *table,
+	.max_operands = 1,
+	.no_operand = "one thing is fetched at a time",
+	.codes = codes,
+	.notes = "Run the same command again after any interruption: pieces that were verified are kept.",
+};

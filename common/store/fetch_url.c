@@ -1,0 +1,256 @@
+/* One file by its address. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/fetch_impl.h"
+
+rp_code rp_fetch_net(const rp_fetch_opts *o, rp_net **out, rp_error *err)
+{
+	rp_net_opts n = {.headers = o->headers.v, .n_headers = o->headers.n, .netrc = o->netrc, .proxy = o->proxy, .limit_rate = o->limit_rate,
+		.connections = o->connections, .program = o->program};
+	return rp_net_open(&n, out, err);
+}
+
+/* What is known of the file before its bytes come. */
+typedef struct known {
+	uint64_t size;
+	bool whole_known;
+	unsigned char whole[RP_HASH_BYTES];
+	rp_piece *pieces; /* NULL: hashes are found */
+	size_t n_pieces;
+	rp_buf key;       /* names the content */
+	bool lasting;     /* a later run may go on with it */
+} known;
+
+static rp_code parse_whole(const rp_fetch_opts *o, known *k, rp_error *err)
+{
+	if (o->sha256 == NULL)
+		return RP_OK;
+	k->whole_known = strlen(o->sha256) == 64 && rp_unhex(k->whole, RP_HASH_BYTES, o->sha256, 64);
+	return k->whole_known ? RP_OK : rp_fail(err, RP_USAGE, "--sha256: expected 64 hexadecimal digits, found '%s'", o->sha256);
+}
+
+static rp_code one_piece(known *k, rp_error *err)
+{
+	k->pieces = rp_alloc(sizeof *k->pieces);
+	if (k->pieces == NULL)
+		return rp_no_memory(err, sizeof *k->pieces, "a piece");
+	k->n_pieces = 1;
+	k->pieces->size = k->size;
+	memcpy(k->pieces->sha256, k->whole, RP_HASH_BYTES);
+	return RP_OK;
+}
+
+static rp_code pieces_of_tree(known *k, const rp_tree *t, rp_error *err)
+{
+	k->pieces = rp_alloc_array(t->n_pieces, sizeof *k->pieces);
+	if (k->pieces == NULL)
+		return rp_no_memory(err, t->n_pieces * sizeof *k->pieces, "pieces");
+	k->n_pieces = t->n_pieces;
+	for (size_t i = 0; i < t->n_pieces; i++) {
+		rp_piece *p = &k->pieces[i];
+		p->offset = i * t->piece_bytes;
+		p->size = k->size - p->offset < t->piece_bytes ? k->size - p->offset : t->piece_bytes;
+		memcpy(p->sha256, t->pieces[i], RP_HASH_BYTES);
+	}
+	return RP_OK;
+}
+
+/* A tree of the same file, kept from an earlier time, gives the hashes of its pieces. */
+static rp_code look_for_tree(const rp_fetch_opts *o, known *k, rp_error *err)
+{
+	rp_tree **trees;
+	size_t n;
+	rp_code rc = rp_tree_load(o->store, k->size, &trees, &n, err);
+	if (rc != RP_OK)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		if (rc == RP_OK && k->pieces == NULL && trees[i]->whole_known && memcmp(trees[i]->whole, k->whole, RP_HASH_BYTES) == 0)
+			rc = pieces_of_tree(k, trees[i], err);
+		rp_tree_free(trees[i]);
+	}
+	free(trees);
+	return rc;
+}
+
+/* A name for the content: its hash, else what the server calls this version. */
+static rp_code make_key(const rp_head *head, const char *url, known *k, rp_error *err)
+{
+	const rp_net_reply *r = &head->reply;
+	char hex[RP_HASH_HEX];
+	char *shown = rp_net_shown(url);
+	rp_buf_init(&k->key, 8192);
+	k->lasting = true;
+	if (k->whole_known) {
+		rp_buf_addf(&k->key, "sha256 %s %llu", rp_hex(hex, k->whole, RP_HASH_BYTES), (unsigned long long)k->size);
+	} else if (r->etag[0] != '\0' || r->modified[0] != '\0') {
+		rp_buf_addf(&k->key, "version %s %s %s %llu", shown != NULL ? shown : "", r->etag, r->etag[0] != '\0' ? "" : r->modified,
+			(unsigned long long)k->size);
+	} else {
+		k->lasting = false;
+		rp_buf_addf(&k->key, "once %s %llu %ld", shown != NULL ? shown : "", (unsigned long long)rp_now_ns(), (long)getpid());
+	}
+	free(shown);
+	return k->key.failed ? rp_no_memory(err, 0, "a key") : RP_OK;
+}
+
+static rp_code learn(const rp_fetch_opts *o, const rp_head *head, const char *url, known *k, rp_error *err)
+{
+	k->size = head->size;
+	rp_code rc = make_key(head, url, k, err);
+	if (rc == RP_OK && k->whole_known && k->size <= RP_PIECE_BYTES)
+		rc = one_piece(k, err);
+	else if (rc == RP_OK && k->whole_known)
+		rc = look_for_tree(o, k, err);
+	return rc;
+}
+
+static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_item *item, const char *url, rp_error *err)
+{
+	rp_code rc = RP_OK;
+	for (size_t i = 0; i < o->mirrors.n && rc == RP_OK; i++) {
+		rp_place *place;
+		rp_head head;
+		rp_error error;
+		bool same = rp_net_same_origin(o->mirrors.v[i], url);
+		rp_code said = rp_get_head(o, net, o->mirrors.v[i], same, &head, &error);
+		if (said == RP_CANCELLED)
+			return rp_fail(err, said, "%s", error.msg);
+		if (said == RP_OK && head.size != item->size)
+			said = rp_url_prefix(&error, rp_fail(&error, RP_CHANGED, "has %llu bytes, not %llu", (unsigned long long)head.size,
+				(unsigned long long)item->size), o->mirrors.v[i]);
+		if (said == RP_OK)
+			free(head.url);
+		if (said != RP_OK) {
+			rp_note(o, "mirror left out: %s", error.msg);
+			continue;
+		}
+		rc = rp_job_add_place(job, item, o->mirrors.v[i], same, &place, err);
+		if (rc == RP_OK)
+			place->no_ranges = !head.ranges;
+	}
+	return rc;
+}
+
+/* Keep the tree, so that the file can be repaired later. A store that cannot be written is no reason to fail. */
+void rp_fetch_keep_tree(const rp_fetch_opts *o, const rp_item *item)
+{
+	if (item->found == NULL || item->n_done < item->n_pieces)
+		return;
+	char *sources[8];
+	rp_tree t = {.size = item->size, .piece_bytes = RP_PIECE_BYTES, .whole_known = item->whole_known, .pieces = item->found,
+		.n_pieces = item->n_pieces};
+	memcpy(t.whole, item->whole, RP_HASH_BYTES);
+	for (size_t i = 0; i < item->n_places && t.n_sources < sizeof sources / sizeof *sources; i++)
+		if ((sources[t.n_sources] = rp_net_shown(item->places[i].url)) != NULL)
+			t.n_sources++;
+	t.sources = (const char **)sources;
+	if (rp_folder_make(o->store, NULL) == RP_OK)
+		rp_tree_save(o->store, &t, NULL);
+	for (size_t i = 0; i < t.n_sources; i++)
+		free(sources[i]);
+}
+
+static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_head *head, const rp_target *target, known *k,
+	rp_error *err)
+{
+	rp_job *job;
+	rp_item *item = NULL;
+	rp_place *place;
+	rp_code rc = rp_job_new(o, net, &job, err);
+	if (rc != RP_OK)
+		return rc;
+	rc = rp_job_add(job, target->folder, target->shown, target->name, k->key.data, k->key.len, k->size, k->pieces, k->n_pieces,
+		k->whole_known ? k->whole : NULL, &item, err);
+	if (rc == RP_OK)
+		rc = rp_job_add_place(job, item, url, true, &place, err);
+	if (rc == RP_OK) {
+		place->no_ranges = !head->ranges;
+		memcpy(place->etag, head->reply.etag, sizeof place->etag);
+		memcpy(place->modified, head->reply.modified, sizeof place->modified);
+		if (strcmp(head->url, url) != 0)
+			place->resolved = rp_strdup(head->url);
+		if (item->n_done > 0)
+			rp_note(o, "%s: %zu of %zu pieces are here already", target->name, item->n_done, item->n_pieces);
+		rc = add_mirrors(o, net, job, item, url, err);
+	}
+	if (rc == RP_OK)
+		rc = rp_job_run(job, err);
+	if (rc == RP_OK)
+		rp_fetch_keep_tree(o, item);
+	else if (item != NULL && (!k->lasting || (rc == RP_HASH && k->pieces == NULL)))
+		rp_part_discard(&item->part);
+	rp_job_free(job);
+	return rc;
+}
+
+static rp_code fetch_empty(const rp_target *t, const known *k, rp_error *err)
+{
+	unsigned char hash[RP_HASH_BYTES];
+	rp_sha256_once("", 0, hash);
+	if (k->whole_known && memcmp(hash, k->whole, sizeof hash) != 0)
+		return rp_fail(err, RP_HASH, "%s: the source is empty, and that is not the file with the given sha256", t->path);
+	return rp_write_file(t->path, "", 0, 0644, err);
+}
+
+rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_target *target, rp_error *err)
+{
+	known k = {0};
+	rp_head head;
+	rp_code rc = parse_whole(o, &k, err);
+	if (rc != RP_OK)
+		return rc;
+	rc = rp_get_head(o, net, url, true, &head, err);
+	if (rc != RP_OK)
+		return rc;
+	if (head.size == 0) {
+		rc = fetch_empty(target, &k, err);
+	} else if (head.size == RP_NET_UNKNOWN) {
+		uint64_t size;
+		rp_note(o, "%s: the server tells no size, so an interrupted transfer starts again", target->name);
+		rc = rp_get_stream(o, net, url, true, target->folder, target->path, target->name, k.whole_known ? k.whole : NULL, &size, err);
+	} else {
+		if (!head.ranges)
+			rp_note(o, "%s: the server sends whole files only; an interrupted transfer is read again from its beginning", target->name);
+		rc = learn(o, &head, url, &k, err);
+		if (rc == RP_OK)
+			rc = fetch_known(o, net, url, &head, target, &k, err);
+	}
+	rp_buf_free(&k.key);
+	free(k.pieces);
+	free(head.url);
+	return rc;
+}
+
+rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_error *err)
+{
+	rp_target target = {.folder = -1};
+	rp_net *net = NULL;
+	char *name = rp_name_of_url(url);
+	rp_code rc = RP_OK;
+	if (o->output != NULL) {
+		rc = rp_target_output(o->output, name, &target, err);
+	} else if (name == NULL) {
+		rc = rp_url_prefix(err, rp_fail(err, RP_USAGE, "the address ends in no file name: give one with -o"), url);
+	} else {
+		char *id = rp_id_of_name(name);
+		rc = id == NULL ? rp_no_memory(err, 0, "a name") : rp_target_store(o->store, id, name, &target, err);
+		free(id);
+	}
+	free(name);
+	if (rc == RP_OK && o->offline)
+		rc = rp_url_prefix(err, rp_fail(err, RP_OFFLINE, "--offline forbids to fetch it"), url);
+	if (rc == RP_OK)
+		rc = rp_fetch_net(o, &net, err);
+	if (rc == RP_OK)
+		rc = rp_fetch_to(o, net, url, &target, err);
+	if (rc == RP_OK && (*path = rp_strdup(target.path)) == NULL)
+		rc = rp_no_memory(err, 0, "a path");
+	rp_net_close(net);
+	rp_target_free(&target);
+	return rc;
+}

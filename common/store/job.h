@@ -1,0 +1,176 @@
+/* job: fetch the pieces of one or more files from one or more sources at once. Internal to common/store.
+ *
+ * The thread that calls rp_job_run talks to the network; workers hash pieces, write them and publish files. A piece travels in a
+ * buffer of its own and is written only when it is whole (and right, where its hash is known), so memory is bounded by the pool.
+ */
+#ifndef RP_JOB_H
+#define RP_JOB_H
+
+#include <pthread.h>
+
+#include "net/net.h"
+#include "store/fetch.h"
+#include "store/part.h"
+#include "store/pieces.h"
+
+enum { RP_JOB_POOL_BYTES = 40 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4 };
+
+/* Where bytes come from: one a mirror. Score and trouble are counted here, for all files. */
+typedef struct rp_origin {
+	char *shown;       /* "https://host" */
+	double rate;       /* bytes a second of one connection, smoothed; 0: not known yet */
+	unsigned active;   /* exchanges that run */
+	unsigned fails;    /* in a row, without anything useful in between */
+	unsigned lies;     /* pieces that had the wrong hash */
+	bool answered, dead;
+	uint64_t failed_ns, wait_ns; /* when it last failed; not before this time again */
+	uint64_t bytes;    /* verified */
+	rp_error error;    /* the last */
+} rp_origin;
+
+/* One file at one origin. */
+typedef struct rp_place {
+	rp_origin *origin;
+	char *url, *resolved; /* as given; where redirects led, asked first as long as it works */
+	bool secrets;         /* the url's origin gets them */
+	bool no_ranges, streaming, dead;
+	unsigned expired;
+	char etag[256], modified[80]; /* of the first response */
+} rp_place;
+
+typedef enum rp_piece_state { RP_PIECE_MISSING, RP_PIECE_TAKEN, RP_PIECE_HASHING, RP_PIECE_DONE } rp_piece_state;
+
+typedef struct rp_item {
+	rp_part part;
+	uint64_t size;
+	size_t n_pieces;
+	const rp_piece *pieces;   /* known hashes; NULL: pieces of RP_PIECE_BYTES whose hashes are found */
+	unsigned char (*found)[RP_HASH_BYTES]; /* without known hashes */
+	rp_origin **from;         /* without known hashes: who sent a piece; NULL: it was there */
+	uint8_t *state;           /* rp_piece_state */
+	size_t n_done, low;       /* low: no piece before it is missing */
+	bool whole_known, publishing, published;
+	unsigned char whole[RP_HASH_BYTES];
+	rp_place *places;
+	size_t n_places;
+} rp_item;
+
+typedef struct rp_buffer {
+	struct rp_buffer *next;
+	unsigned char *data;
+} rp_buffer;
+
+/* The beginning of a piece, kept when its connection broke. */
+typedef struct rp_stub {
+	rp_item *item;
+	size_t piece;
+	rp_buffer *buffer;
+	uint64_t have;
+	rp_origin *origin; /* NULL: more than one */
+} rp_stub;
+
+typedef struct rp_job rp_job;
+
+typedef struct rp_conn {
+	rp_job *job;
+	rp_net_get *get; /* NULL: idle */
+	rp_item *item;
+	rp_place *place;
+	size_t piece, end; /* being received; one past the last that was asked for */
+	rp_buffer *buffer; /* of piece; NULL: none yet */
+	uint64_t have;     /* bytes of piece */
+	bool mixed;        /* the buffer began with another origin's bytes */
+	bool skipping;     /* the piece is there already: its bytes are dropped (only a whole response) */
+	bool stream;       /* the response is the whole file */
+	bool whole_wanted; /* stop when done: pieces beyond end are not ours */
+	bool headed;
+	uint64_t first;    /* byte the request began at */
+	uint64_t start_ns, bytes, kept;
+} rp_conn;
+
+typedef enum rp_task_kind { RP_TASK_PIECE, RP_TASK_PUBLISH } rp_task_kind;
+
+typedef struct rp_task {
+	struct rp_task *next;
+	rp_task_kind kind;
+	rp_item *item;
+	size_t piece;
+	rp_buffer *buffer;
+	uint64_t size;
+	rp_origin *origin; /* NULL: more than one */
+	rp_code code;      /* RP_HASH: the piece is wrong */
+	unsigned char hash[RP_HASH_BYTES];
+	rp_error error;
+} rp_task;
+
+typedef struct rp_queue {
+	rp_task *head, *tail;
+} rp_queue;
+
+struct rp_job {
+	const rp_fetch_opts *o;
+	rp_net *net; /* NULL: offline */
+	rp_item **items;
+	size_t n_items, cap_items;
+	rp_origin **origins;
+	size_t n_origins, cap_origins;
+	rp_conn conns[RP_JOB_MAX_CONNECTIONS];
+	unsigned n_conns;
+	uint64_t buffer_bytes;
+	size_t n_buffers, max_buffers;
+	rp_buffer *idle;
+	rp_stub stubs[RP_JOB_MAX_CONNECTIONS];
+	size_t n_stubs;
+	/* workers */
+	pthread_t threads[RP_JOB_MAX_WORKERS];
+	unsigned n_threads;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	rp_queue todo, done; /* under lock */
+	bool stop;
+	size_t in_work; /* tasks handed over and not taken back */
+	/* figures */
+	uint64_t total, verified, received, start_ns, at_start;
+	uint64_t told_ns, told_received; /* at the last event of progress */
+	double rate;
+	uint64_t seed; /* of the random numbers behind retries */
+	rp_code code;
+	rp_error *err;
+};
+
+/* ---- job.c ---- */
+rp_code rp_job_new(const rp_fetch_opts *o, rp_net *net, rp_job **out, rp_error *err);
+void rp_job_free(rp_job *job);
+/* A file of known size; pieces as in rp_item (kept by the caller until the job is freed). What is there already counts. */
+rp_code rp_job_add(rp_job *job, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
+	const rp_piece *pieces, size_t n_known, const unsigned char *whole, rp_item **out, rp_error *err);
+/* An address of the file; addresses of one host share an origin. Add all of them before the job runs. *out may be NULL. */
+rp_code rp_job_add_place(rp_job *job, rp_item *item, const char *url, bool secrets, rp_place **out, rp_error *err);
+/* Count the piece if the journal has it, perhaps by another process. scratch: room for a piece, to compare what is unsure; NULL:
+ * only what is sure counts. */
+bool rp_job_look(rp_job *job, rp_item *item, size_t piece, unsigned char *scratch);
+/* Fetch what is missing, publish what is whole. */
+rp_code rp_job_run(rp_job *job, rp_error *err);
+uint64_t rp_job_piece_offset(const rp_item *item, size_t piece);
+uint64_t rp_job_piece_size(const rp_item *item, size_t piece);
+void rp_job_piece_done(rp_job *job, rp_item *item, size_t piece); /* verified and recorded */
+void rp_job_note(rp_job *job, const char *fmt, ...) RP_PRINTF(2, 3);
+void rp_job_fail(rp_job *job, const rp_error *error); /* the first one counts */
+void rp_job_progress(rp_job *job, bool force);
+
+/* ---- work.c ---- */
+rp_code rp_work_start(rp_job *job, rp_error *err);
+void rp_work_stop(rp_job *job);
+rp_code rp_work_put(rp_job *job, const rp_task *task); /* RP_NO_MEMORY */
+rp_task *rp_work_take(rp_job *job); /* a finished one, free() it; NULL: none */
+
+/* ---- conn.c ---- */
+rp_code rp_conn_start(rp_conn *c, rp_item *item, rp_place *place, size_t piece, size_t end, rp_stub *stub, rp_error *err);
+void rp_conn_drop(rp_conn *c); /* end it; its pieces are missing again */
+rp_buffer *rp_buffer_get(rp_job *job); /* NULL: all are in use */
+void rp_buffer_put(rp_job *job, rp_buffer *b);
+void rp_origin_failed(rp_job *job, rp_origin *o, const rp_error *error, uint64_t wait_ms, bool useful);
+void rp_origin_drop(rp_job *job, rp_origin *o, const rp_error *error);
+void rp_place_drop(rp_job *job, rp_place *p, const rp_error *error);
+
+#endif

@@ -1,0 +1,251 @@
+#define _GNU_SOURCE /* fallocate, flock, sync_file_range */
+#include "store/part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/folder.h"
+
+/* The journal: a head (magic, size, pieces; 64 bytes), then records of 40 bytes: SHA-256, check. Numbers are little-endian. */
+static const char magic[8] = "rpjrnl1\n";
+enum { HEAD = 64, RECORD = RP_HASH_BYTES + 8 };
+
+static void put64(unsigned char *out, uint64_t v)
+{
+	for (int i = 0; i < 8; i++)
+		out[i] = (unsigned char)(v >> (8 * i));
+}
+
+static void check_of(const rp_part *p, size_t piece, const unsigned char *hash, unsigned char out[8])
+{
+	unsigned char text[RP_HASH_BYTES + 3 * 8 + sizeof p->boot], digest[RP_HASH_BYTES];
+	memcpy(text, hash, RP_HASH_BYTES);
+	put64(text + RP_HASH_BYTES, piece);
+	put64(text + RP_HASH_BYTES + 8, (uint64_t)p->inode);
+	put64(text + RP_HASH_BYTES + 16, (uint64_t)p->device);
+	memcpy(text + RP_HASH_BYTES + 24, p->boot, sizeof p->boot);
+	rp_sha256_once(text, sizeof text, digest);
+	memcpy(out, digest, 8);
+}
+
+static void read_boot(rp_part *p)
+{
+	char *text = NULL, hex[33];
+	size_t n = 0, used = 0;
+	if (rp_read_file("/proc/sys/kernel/random/boot_id", 100, &text, &n, NULL) == RP_OK)
+		for (size_t i = 0; i < n && used < 32; i++)
+			if (text[i] != '-')
+				hex[used++] = text[i];
+	free(text);
+	p->boot_known = used == 32 && rp_unhex(p->boot, sizeof p->boot, hex, 32);
+}
+
+static rp_code pwrite_all(int fd, const void *data, size_t n, uint64_t offset, const char *path, rp_error *err)
+{
+	const char *at = data;
+	while (n > 0) {
+		ssize_t k = pwrite(fd, at, n, (off_t)offset);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return rp_fail_errno(err, RP_WRITE, errno, "%s: cannot write", path);
+		at += k;
+		n -= (size_t)k;
+		offset += (uint64_t)k;
+	}
+	return RP_OK;
+}
+
+static bool pread_all(int fd, void *data, size_t n, uint64_t offset)
+{
+	char *at = data;
+	while (n > 0) {
+		ssize_t k = pread(fd, at, n, (off_t)offset);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		at += k;
+		n -= (size_t)k;
+		offset += (uint64_t)k;
+	}
+	return true;
+}
+
+static rp_code cannot(const rp_part *p, const char *what, rp_error *err)
+{
+	return rp_fail_errno(err, RP_WRITE, errno, "%s: cannot %s (%s)", p->path, what, p->part_name);
+}
+
+static rp_code open_bytes(rp_part *p, bool *fresh, rp_error *err)
+{
+	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	struct stat st;
+	p->fd = openat(p->folder, p->part_name, flags | O_CREAT | O_EXCL, 0666);
+	*fresh = p->fd >= 0;
+	if (p->fd < 0 && errno == EEXIST)
+		p->fd = openat(p->folder, p->part_name, flags | O_CREAT, 0666);
+	if (p->fd < 0 || fstat(p->fd, &st) != 0)
+		return cannot(p, "make a partial file", err);
+	if (!S_ISREG(st.st_mode))
+		return rp_fail(err, RP_WRITE, "%s: %s is there and is no regular file; remove it", p->path, p->part_name);
+	*fresh |= (uint64_t)st.st_size < p->size;
+	p->device = st.st_dev;
+	p->inode = st.st_ino;
+	p->first = flock(p->fd, LOCK_EX | LOCK_NB) == 0; /* only to share the work well; nothing depends on it */
+	if ((uint64_t)st.st_size != p->size && ftruncate(p->fd, (off_t)p->size) != 0)
+		return cannot(p, "make a partial file", err);
+	return RP_OK;
+}
+
+static rp_code open_journal(rp_part *p, bool fresh, rp_error *err)
+{
+	unsigned char head[HEAD] = {0}, found[HEAD];
+	memcpy(head, magic, sizeof magic);
+	put64(head + 8, p->size);
+	put64(head + 16, p->n_pieces);
+	p->journal = openat(p->folder, p->journal_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
+	if (p->journal < 0)
+		return cannot(p, "make a journal", err);
+	if (!fresh && pread_all(p->journal, found, HEAD, 0) && memcmp(found, head, HEAD) == 0)
+		fresh = false;
+	else
+		fresh = true;
+	if (fresh && ftruncate(p->journal, 0) != 0) /* records of bytes that are gone */
+		return cannot(p, "clear the journal", err);
+	if (ftruncate(p->journal, (off_t)(HEAD + (uint64_t)RECORD * p->n_pieces)) != 0)
+		return cannot(p, "make a journal", err);
+	return pwrite_all(p->journal, head, HEAD, 0, p->path, err);
+}
+
+rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
+	size_t n_pieces, rp_error *err)
+{
+	unsigned char digest[RP_HASH_BYTES];
+	char hex[RP_HASH_HEX];
+	bool fresh;
+	memset(p, 0, sizeof *p);
+	p->folder = folder;
+	p->fd = p->journal = -1;
+	p->size = size;
+	p->n_pieces = n_pieces;
+	rp_sha256_once(key, key_len, digest);
+	rp_hex(hex, digest, sizeof digest);
+	hex[RP_PART_KEY] = '\0';
+	p->path = *shown != '\0' ? rp_asprintf("%s/%s", shown, name) : rp_strdup(name);
+	p->part_name = rp_asprintf("%s.%s.part", name, hex);
+	p->journal_name = rp_asprintf("%s.%s.journal", name, hex);
+	rp_code rc = RP_OK;
+	if (p->path == NULL || p->part_name == NULL || p->journal_name == NULL) {
+		rc = rp_no_memory(err, 0, "file names");
+	} else if (size > INT64_MAX || n_pieces > (INT64_MAX - HEAD) / RECORD) {
+		rc = rp_fail(err, RP_FORMAT, "%s: a size of %llu bytes is beyond what files can have", p->path, (unsigned long long)size);
+	} else {
+		p->name = p->path + strlen(p->path) - strlen(name);
+		read_boot(p);
+		rc = open_bytes(p, &fresh, err);
+		if (rc == RP_OK)
+			rc = open_journal(p, fresh, err);
+	}
+	if (rc != RP_OK)
+		rp_part_close(p);
+	return rc;
+}
+
+void rp_part_close(rp_part *p)
+{
+	if (p->path != NULL && p->fd >= 0)
+		close(p->fd);
+	if (p->path != NULL && p->journal >= 0)
+		close(p->journal);
+	free(p->path);
+	free(p->part_name);
+	free(p->journal_name);
+	memset(p, 0, sizeof *p);
+	p->fd = p->journal = -1;
+}
+
+rp_code rp_part_reserve(rp_part *p, rp_error *err)
+{
+#if defined(__linux__)
+	while (fallocate(p->fd, 0, 0, (off_t)p->size) != 0) {
+		if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+			return rp_fail_errno(err, RP_WRITE, errno, "%s: no room for %llu bytes", p->path, (unsigned long long)p->size);
+		if (errno != EINTR)
+			break; /* a file system that cannot; the disk is then found full when it is */
+	}
+#else
+	(void)p;
+	(void)err;
+#endif
+	return RP_OK;
+}
+
+rp_record rp_part_lookup(const rp_part *p, size_t piece, unsigned char hash[RP_HASH_BYTES])
+{
+	static const unsigned char none[RP_HASH_BYTES];
+	unsigned char record[RECORD], check[8];
+	if (!pread_all(p->journal, record, RECORD, HEAD + (uint64_t)RECORD * piece) || memcmp(record, none, sizeof none) == 0)
+		return RP_RECORD_NONE;
+	memcpy(hash, record, RP_HASH_BYTES);
+	check_of(p, piece, record, check);
+	return p->boot_known && memcmp(check, record + RP_HASH_BYTES, sizeof check) == 0 ? RP_RECORD_SURE : RP_RECORD_UNSURE;
+}
+
+rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HASH_BYTES], rp_error *err)
+{
+	unsigned char record[RECORD] = {0};
+	if (hash != NULL) {
+		memcpy(record, hash, RP_HASH_BYTES);
+		check_of(p, piece, hash, record + RP_HASH_BYTES);
+	}
+	return pwrite_all(p->journal, record, RECORD, HEAD + (uint64_t)RECORD * piece, p->path, err);
+}
+
+rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, const unsigned char hash[RP_HASH_BYTES],
+	rp_error *err)
+{
+	rp_code rc = pwrite_all(p->fd, data, n, offset, p->path, err);
+	if (rc != RP_OK)
+		return rc;
+#if defined(__linux__)
+	sync_file_range(p->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE); /* so that little is left for the fsync at the end */
+#endif
+	return rp_part_record(p, piece, hash, err);
+}
+
+rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp_error *err)
+{
+	return pread_all(p->fd, data, n, offset) ? RP_OK : rp_fail_errno(err, RP_READ, errno, "%s: cannot read back %s", p->path, p->part_name);
+}
+
+/* The name is taken by this very file: another process came first. */
+static bool is_published(const rp_part *p)
+{
+	struct stat st;
+	return fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
+}
+
+rp_code rp_part_publish(rp_part *p, rp_error *err)
+{
+	if (fsync(p->fd) != 0)
+		return cannot(p, "make the file lasting", err);
+	if (renameat(p->folder, p->part_name, p->folder, p->name) != 0 && !(errno == ENOENT && is_published(p)))
+		return cannot(p, "give the file its name", err);
+	rp_code rc = rp_folder_sync(p->folder, p->path, err);
+	if (rc == RP_OK)
+		unlinkat(p->folder, p->journal_name, 0);
+	return rc;
+}
+
+void rp_part_discard(rp_part *p)
+{
+	unlinkat(p->folder, p->part_name, 0);
+	unlinkat(p->folder, p->journal_name, 0);
+}

@@ -1,0 +1,54 @@
+/* part: a file that is being fetched, and the journal that says which of its pieces are there.
+ *
+ * FOLDER/NAME.KEY.part has the bytes, FOLDER/NAME.KEY.journal one record a piece; KEY stands for the content that is expected, so
+ * whoever writes to them writes the same. No lock is needed: any number of processes may write pieces and records at once, and a
+ * process that dies loses only what it had not recorded. A record holds the piece's SHA-256 and a check that ties it to this very
+ * part file and to this run of the kernel; without that (another file, a reboot that may have lost written bytes) the piece is
+ * read and compared before it counts.
+ */
+#ifndef RP_PART_H
+#define RP_PART_H
+
+#include <sys/types.h>
+
+#include "hash/hash.h"
+
+enum { RP_PART_KEY = 12 }; /* hexadecimal digits of KEY */
+
+typedef struct rp_part {
+	int folder;   /* not owned */
+	int fd, journal;
+	char *path;   /* of the final file, for messages */
+	const char *name; /* in path */
+	char *part_name, *journal_name;
+	uint64_t size;
+	size_t n_pieces;
+	dev_t device;
+	ino_t inode;
+	unsigned char boot[16]; /* of this run of the kernel; zeros when unknown: nothing then counts unread */
+	bool boot_known;
+	bool first; /* no other process has it open: it may take pieces from the front */
+} rp_part;
+
+typedef enum rp_record { RP_RECORD_NONE, RP_RECORD_UNSURE, RP_RECORD_SURE } rp_record;
+
+/* shown: the folder's path, for messages. key: any bytes that name the content. size > 0. */
+rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
+	size_t n_pieces, rp_error *err);
+void rp_part_close(rp_part *p); /* a zeroed one is fine */
+/* Reserve the bytes still missing, where the file system can: a full disk shows now. */
+rp_code rp_part_reserve(rp_part *p, rp_error *err);
+/* What the journal says of a piece. SURE: it is there, with this hash. UNSURE: it was; read it and compare. */
+rp_record rp_part_lookup(const rp_part *p, size_t piece, unsigned char hash[RP_HASH_BYTES]);
+/* Thread-safe: write a piece's bytes, then its record. */
+rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, const unsigned char hash[RP_HASH_BYTES],
+	rp_error *err);
+/* Only the record: the bytes are there and were compared; or (NULL) they are not. */
+rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HASH_BYTES], rp_error *err);
+rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp_error *err);
+/* Everything is there and right: make it lasting, give it its name, remove the journal. */
+rp_code rp_part_publish(rp_part *p, rp_error *err);
+/* Remove part and journal: the content turned out to be wrong. */
+void rp_part_discard(rp_part *p);
+
+#endif
