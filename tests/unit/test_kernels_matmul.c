@@ -113,7 +113,8 @@ typedef struct variation {
 	rp_shape shape;
 } variation;
 
-/* Every type with the shortest row, one of whole blocks and, where there is such a thing, one that ends inside a block or unit; n is no multiple of anything. The variations take turns, because each is a pipeline to compile. */
+/* Every type with the shortest row, one of whole blocks and, where there is such a thing, one that ends inside a block or
+ * unit; n is no multiple of anything. The variations take turns, because each is a pipeline to compile. */
 static void each_type(const char *kernel, const variation *v, size_t n_variations)
 {
 	size_t turn = 0;
@@ -207,8 +208,9 @@ static void embed(void **state)
 	(void)state;
 	rig_ready();
 	for (rp_dtype t = RP_F32; t < RP_OTHER; t++) {
-		embed_type(t, rp_dtype_get(t)->block_values == 1 ? 20 : rp_dtype_get(t)->block_values);
-		embed_type(t, 768);
+		uint32_t block = rp_dtype_get(t)->block_values;
+		embed_type(t, block == 1 ? 20 : block);
+		embed_type(t, block == 32 ? 768 : 700);
 	}
 }
 
