@@ -8,12 +8,13 @@ for shell in bash zsh fish; do
 	fi
 	case $shell in
 	bash)
+		: >"$tmp/offered"
 		capture bash -uc '. "$1"; COMP_WORDS=(reploid-run --te) COMP_CWORD=1; _reploid_run; echo "${COMPREPLY[@]}"
 			COMP_WORDS=(reploid-run --think o) COMP_CWORD=2; _reploid_run; echo "${COMPREPLY[@]}"
-			COMP_WORDS=(reploid-run -f /etc/host) COMP_CWORD=2; _reploid_run; echo "${COMPREPLY[@]}"' - "$tmp/bash"
+			COMP_WORDS=(reploid-run -f "$2/offe") COMP_CWORD=2; _reploid_run; echo "${COMPREPLY[@]}"' - "$tmp/bash" "$tmp"
 		ok 'bash offers options' has_line '--template --temp'
 		ok 'bash offers values' has_line 'on off'
-		ok 'bash offers files' has_line '/etc/hosts'
+		ok 'bash offers files' has_line "$tmp/offered"
 		ok 'bash loads cleanly' quiet
 		;;
 	zsh)
