@@ -43,7 +43,8 @@ TEST_PKGS := cmocka
 libs_of = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 cflags_of = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
 LIB_CFLAGS := $(call cflags_of,$(LIB_PKGS) $(HEADER_PKGS))
-LIBS := $(call libs_of,$(LIB_PKGS)) -lm -ldl -pthread
+# A program loads only what it calls: the network library costs the others nothing.
+LIBS := -Wl,--as-needed $(call libs_of,$(LIB_PKGS)) -lm -ldl -pthread
 
 LIB := $(B)/libreploid.a
 # The second is generated from the checked-in kernels (spirv/rules.mk).
