@@ -199,7 +199,7 @@ void wl_check_variable(wl *w, decl *d)
 			wl_materialise(w, d->init);
 		t = d->init->type;
 	}
-	if (t->kind == TY_ERROR)
+	if (!t || t->kind == TY_ERROR)
 		return;
 	if (d->kind == D_CONST && d->init->stage != ST_CONSTANT) {
 		wl_error(w, d->init->at, "the value of the constant '%s' is not a constant expression%s", d->name->s,
@@ -287,7 +287,7 @@ static void check_workgroup_size(wl *w, decl *fn)
 static void resolve_fn(wl *w, decl *d)
 {
 	d->type = d->type_expr ? wl_check_type(w, d->type_expr) : w->t_void;
-	if (d->type->kind != TY_ERROR && d->type->kind != TY_VOID && !wl_is_constructible(d->type))
+	if (d->type_expr && d->type->kind != TY_ERROR && !wl_is_constructible(d->type))
 		wl_error(w, d->type_expr->at, "%s cannot be returned", wl_type_name(w, d->type));
 	for (uint32_t i = 0; i < d->n_members; i++)
 		check_param(w, d, d->members[i]);

@@ -85,6 +85,8 @@ static const type *solve(wl *w, const expr *e, const char *sig, const char *args
 		if (!s)
 			return NULL;
 	}
+	if (!s || !shape)
+		return NULL;
 	if (sig[0] == 'f' && s->kind == TY_AINT)
 		s = w->t_afloat;
 	if (!scalar_allowed(sig[0], s) || (sig[1] == 'V' && shape->kind != TY_VEC) || (sig[1] == 'S' && shape->kind == TY_VEC))
@@ -103,9 +105,9 @@ static bool argument_fits(wl *w, const expr *a, char c, const type *t)
 /* Does the overload take these arguments? *t gets its T, NULL when it has none. */
 static bool overload_fits(wl *w, const expr *e, const builtin *b, const type **t)
 {
-	const char *args = strchr(b->sig, ':') + 1, *end = strchr(args, '>');
+	const char *args = b->sig ? strchr(b->sig, ':') : NULL, *end = args ? strchr(++args, '>') : NULL;
 	*t = NULL;
-	if ((size_t)(end - args) != e->n_args)
+	if (!end || (size_t)(end - args) != e->n_args)
 		return false;
 	if (b->sig[0] != ':') {
 		*t = solve(w, e, b->sig, args);

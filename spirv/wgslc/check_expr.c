@@ -506,7 +506,7 @@ const type *wl_check_expr(wl *w, expr *e)
 		return e->type;
 	}
 	w->depth++;
-	const type *t = w->t_error;
+	const type *t;
 	switch (e->kind) {
 	case EX_LITERAL:
 		t = check_literal(w, e);
@@ -533,7 +533,7 @@ const type *wl_check_expr(wl *w, expr *e)
 	case EX_ADDRESS:
 		t = check_address(w, e);
 		break;
-	case EX_DEREF:
+	default: /* EX_DEREF */
 		t = check_deref(w, e);
 		break;
 	}

@@ -267,13 +267,13 @@ static void typed_builtin(emitter *em, rp_buf *b, const expr *e)
 		select_call(b, e, args);
 		return;
 	case BS_ABS:
-		if (wl_elem(first)->kind == TY_U32)
+		if (first && wl_elem(first)->kind == TY_U32)
 			rp_buf_adds(b, args[0]);
 		else
 			plain_builtin(em, b, e, args);
 		return;
 	case BS_TRUTH:
-		if (first->kind == TY_BOOL)
+		if (first && first->kind == TY_BOOL)
 			rp_buf_adds(b, args[0]);
 		else
 			plain_builtin(em, b, e, args);

@@ -68,9 +68,9 @@ static const char *const uses[][5] = { /* helpers that call others */
 static bool matches(const char *kind, const type *t)
 {
 	char c = kind[0];
-	const type *s = t ? wl_elem(t) : NULL;
-	if (!c)
-		return true;
+	if (!c || !t)
+		return !c;
+	const type *s = wl_elem(t);
 	if (c >= '1' && c <= '4')
 		return (t->kind == TY_VEC ? t->n : 1) == c - '0';
 	return c == 'u' ? s->kind == TY_U32 : c == 'i' ? wl_is_int(s) : wl_is_float(s);

@@ -372,7 +372,8 @@ static int open_device(void)
 
 int main(void)
 {
-	char path[300], command[100];
+	static char path[300];
+	char command[100];
 	const char *b = getenv("B");
 	snprintf(path, sizeof path, "%s/tools/wgslc", b ? b : "build");
 	wgslc = path;
