@@ -262,9 +262,10 @@ rp_code rp_options_parse(const rp_program *p, int argc, char *const *argv, void 
 	if (rp_opt_count(p) > RP_MAX_OPTS)
 		return rp_fail(err, RP_INTERNAL, "the option table of %s is longer than %d", p->name, RP_MAX_OPTS);
 	rp_opt_parse s = {.p = p, .out = out, .parsed = parsed, .common = {.completion = -1}};
-	parsed->operands.v = rp_arena_array(&parsed->arena, p->max_operands + 1, sizeof *parsed->operands.v);
+	size_t most = p->max_operands < (size_t)argc ? p->max_operands : (size_t)argc;
+	parsed->operands.v = rp_arena_array(&parsed->arena, most + 1, sizeof *parsed->operands.v);
 	if (parsed->operands.v == NULL)
-		return rp_no_memory(err, p->max_operands * sizeof(char *), "the command line");
+		return rp_no_memory(err, most * sizeof(char *), "the command line");
 	args a = {.n = argc, .next = 1, .v = argv};
 	rp_code code = parse_args(&s, &a, err);
 	if (code != RP_OK || parsed->action != RP_ACTION_RUN)

@@ -1,0 +1,139 @@
+/* reploid-verify: check bytes against what is known about them. */
+#include "verify.h"
+
+#include "base/signals.h"
+#include "base/term.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WANTED(field) offsetof(verify_opts, field)
+
+static const verify_mode modes[] = {
+	{"check", WANTED(check), verify_check},
+	{"print", WANTED(print), verify_print},
+};
+
+static bool given(const verify_state *v, const char *option)
+{
+	return rp_option_source(&verify_program, &v->parsed, option) == RP_FROM_FLAG;
+}
+
+/* Where an option stands last on the command line, 0: nowhere. */
+static size_t place(int argc, char **argv, const char *option, char letter)
+{
+	size_t at = 0;
+	for (size_t i = 1; i < (size_t)argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *cluster = argv[i][0] == '-' && argv[i][1] != '-' && letter != '\0' ? strrchr(argv[i], letter) : NULL;
+		if (strcmp(argv[i], option) == 0)
+			at = i << 8;
+		else if (cluster != NULL)
+			at = (i << 8) + (size_t)(cluster - argv[i]);
+	}
+	return at;
+}
+
+/* Of some options only the last one counts. */
+static void last_wins(verify_state *v, int argc, char **argv)
+{
+	size_t quiet = place(argc, argv, "--quiet", '\0'), status = place(argc, argv, "--status", '\0');
+	size_t warn = place(argc, argv, "--warn", 'w');
+	size_t tag = place(argc, argv, "--tag", '\0'), text = place(argc, argv, "--text", 't'), binary = place(argc, argv, "--binary", 'b');
+	if (quiet > 0 || status > 0 || warn > 0) {
+		v->o.quiet = quiet > status && quiet > warn;
+		v->o.status = status > quiet && status > warn;
+		v->o.warn = warn > quiet && warn > status;
+	}
+	if (text > 0 && (binary > text || tag > text)) {
+		v->o.text = false;
+		v->o.binary = true;
+	} else if (text > 0) {
+		v->o.binary = false;
+	}
+}
+
+/* What sha256sum refuses, in its words and with its status. */
+static const char *sums_misuse(const verify_state *v)
+{
+	static const struct {
+		const char *option, *text;
+	} for_lists[] = {{"ignore-missing", "the --ignore-missing option is meaningful only when verifying checksums"},
+		{"status", "the --status option is meaningful only when verifying checksums"},
+		{"warn", "the --warn option is meaningful only when verifying checksums"},
+		{"quiet", "the --quiet option is meaningful only when verifying checksums"},
+		{"strict", "the --strict option is meaningful only when verifying checksums"}};
+	const verify_opts *o = &v->o;
+	if (o->tag && o->text)
+		return "--tag does not support --text mode";
+	if (o->zero && o->check)
+		return "the --zero option is not supported when verifying checksums";
+	if (o->tag && o->check)
+		return "the --tag option is meaningless when verifying checksums";
+	if ((o->binary || o->text) && o->check)
+		return "the --binary and --text options are meaningless when verifying checksums";
+	for (size_t i = 0; !o->check && i < sizeof for_lists / sizeof *for_lists; i++)
+		if (given(v, for_lists[i].option))
+			return for_lists[i].text;
+	return NULL;
+}
+
+static rp_code print_action(verify_state *v, rp_error *err)
+{
+	rp_code code = rp_action_text(&verify_program, &v->parsed, rp_term_width(STDOUT_FILENO), &v->out, err);
+	return code;
+}
+
+static rp_code run_mode(verify_state *v, rp_error *err)
+{
+	if (v->o.check || v->o.print) {
+		const char *misuse = sums_misuse(v);
+		if (misuse != NULL) {
+			verify_say(v, "%s\nTry '%s --help' for more information.", misuse, verify_program.name);
+			return RP_FAIL;
+		}
+	}
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+		if (*(const bool *)((const char *)&v->o + modes[i].wanted_at))
+			return modes[i].run(v, err);
+	return rp_fail(err, RP_USAGE, "nothing to do: give -c or --print");
+}
+
+static rp_code verify(verify_state *v, int argc, char **argv, rp_error *err)
+{
+	rp_code code = rp_signals(err);
+	if (code == RP_OK)
+		code = rp_options_parse(&verify_program, argc, argv, &v->o, &v->parsed, err);
+	if (code != RP_OK)
+		return code;
+	if (v->parsed.action != RP_ACTION_RUN)
+		return print_action(v, err);
+	*err = (rp_error){0}; /* what was tried on the way is no news */
+	last_wins(v, argc, argv);
+	rp_progress_init(&v->progress, verify_program.name, STDERR_FILENO, v->o.quiet || v->o.status);
+	return run_mode(v, err);
+}
+
+int main(int argc, char **argv)
+{
+	verify_state v = {.start_ns = rp_now_ns()};
+	rp_error err = {0};
+	setlocale(LC_CTYPE, ""); /* which characters of a name can be shown */
+	rp_buf_init(&v.out, 0);
+	rp_code code = verify(&v, argc, argv, &err);
+	if (err.msg[0] != '\0') {
+		if (v.o.json)
+			verify_error_record(&v, &err);
+		verify_say(&v, "%s%s", rp_term_colour(STDERR_FILENO) ? "\033[1;31merror:\033[0m " : "error: ", err.msg);
+	}
+	rp_error late = {0};
+	if (verify_flush(&v, &late) != RP_OK) {
+		verify_say(&v, "error: %s", late.msg);
+		code = code == RP_OK ? late.code : code;
+	}
+	rp_buf_free(&v.out);
+	rp_parsed_free(&v.parsed);
+	return (int)code;
+}

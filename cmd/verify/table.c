@@ -1,0 +1,43 @@
+/* The options of reploid-verify. */
+#include "verify.h"
+
+#define AT(field) .at = offsetof(verify_opts, field)
+
+static const rp_opt table[] = {
+	{.name = "check", .letter = 'c', .group = "What to do", .help = "read sums from the files and check them, as sha256sum -c does", AT(check),
+		.more = "GNU lines, BSD lines, escaped names. Output, messages and exit status are those of sha256sum."},
+	{.name = "print", .letter = 'p', .group = "What to do", .help = "print sums, line for line as sha256sum does", AT(print)},
+
+	{.name = "blake3", .group = "Sums", .help = "BLAKE3 instead of SHA-256: lists as b3sum has them", AT(blake3)},
+	{.name = "tag", .group = "Sums", .help = "print BSD lines: SHA256 (NAME) = HEX", AT(tag)},
+	{.name = "binary", .letter = 'b', .group = "Sums", .help = "print the mark of binary mode, which reads no differently", AT(binary)},
+	{.name = "text", .letter = 't', .group = "Sums", .help = "print the mark of text mode, the default", AT(text)},
+	{.name = "zero", .letter = 'z', .group = "Sums", .help = "end lines with NUL and do not escape names", AT(zero)},
+
+	{.name = "ignore-missing", .group = "Lists", .help = "pass over files that do not exist", AT(ignore_missing)},
+	{.name = "strict", .group = "Lists", .help = "fail when a line is malformed", AT(strict)},
+	{.name = "warn", .letter = 'w', .group = "Lists", .help = "name each malformed line", AT(warn)},
+	{.name = "quiet", .group = "Lists", .help = "do not print OK lines, nor a summary", AT(quiet)},
+	{.name = "status", .group = "Lists", .help = "print nothing; the exit status tells", AT(status),
+		.more = "Of --quiet, --status and --warn the last one counts."},
+
+	{.name = "json", .group = "Output", .help = "one JSON object a line instead of text", AT(json)},
+	{.name = "threads", .kind = RP_OPT_UINT, .hi = 64, .group = "Output", .arg = "N", .def = "0", .def_text = "one a processor",
+		.help = "threads that read and hash", AT(threads), .more = "0 is the default."},
+};
+
+static const char *const synopsis[] = {"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
+
+static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
+	RP_HASH, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
+
+const rp_program verify_program = {
+	.name = "reploid-verify",
+	.summary = "check models, files and lists of sums in one reading",
+	.synopsis = synopsis,
+	.opts = table,
+	.n_opts = sizeof table / sizeof *table,
+	.max_operands = 1 << 20,
+	.no_operand = "there are too many",
+	.codes = codes,
+};

@@ -1,0 +1,65 @@
+/* reploid-verify: what its files share. main.c drives: options (table.c), then one mode: sums as sha256sum prints them (print.c),
+ * lists of them (check.c), pieces that need repair (bad_pieces.c), or models and model files (operands.c and what it calls). */
+#ifndef VERIFY_H
+#define VERIFY_H
+
+#include "base/confine.h"
+#include "base/jsonw.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "hash/scan.h"
+
+#define VERIFY_SCHEMA "reploid-verify/1"
+
+typedef struct verify_opts {
+	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json;
+	const char *sha256, *identity, *index, *store;
+	uint64_t threads;
+} verify_opts;
+
+extern const rp_program verify_program;
+
+typedef struct verify_state {
+	verify_opts o;
+	rp_parsed parsed;
+	uint64_t start_ns;
+	rp_progress progress;
+	rp_confined confined;
+	const char *store; /* NULL: there is none */
+	rp_buf out;       /* on its way to standard output */
+	bool stdin_read;
+	rp_code first;    /* of what failed; RP_OK: nothing did */
+	uint64_t n_ok, n_failed, bytes; /* results and bytes read */
+} verify_state;
+
+/* ---- modes ---- */
+/* A mode is chosen by its option; the first of the table in main.c wins. The code returned is the exit status; a message in err
+ * that is not empty is told to the person. */
+typedef struct verify_mode {
+	const char *option;
+	size_t wanted_at; /* offset of its flag in verify_opts */
+	rp_code (*run)(verify_state *v, rp_error *err);
+} verify_mode;
+
+rp_code verify_print(verify_state *v, rp_error *err);
+rp_code verify_check(verify_state *v, rp_error *err);
+
+/* ---- output.c ---- */
+/* Data for standard output; kept back until there is more of it, something is said, or the end. */
+rp_code verify_flush(verify_state *v, rp_error *err);
+rp_code verify_written(verify_state *v, rp_error *err); /* after appending to v->out */
+/* "reploid-verify: ..." on standard error. */
+void verify_say(verify_state *v, const char *fmt, ...) RP_PRINTF(2, 3);
+/* "reploid-verify: NAME: text", the name quoted as GNU tools do. */
+void verify_say_of(verify_state *v, const char *name, const char *text);
+/* A JSON record: {"type": type, ... ; then members, and verify_record_end. */
+void verify_record(verify_state *v, rp_jsonw *w, const char *type);
+rp_code verify_record_end(verify_state *v, rp_jsonw *w, rp_error *err);
+void verify_error_record(verify_state *v, const rp_error *error);
+rp_code verify_summary(verify_state *v, rp_error *err);
+
+/* ---- scan.c: a scan with the options' threads, signals and progress ---- */
+rp_code verify_scan(verify_state *v, rp_scan_file *files, size_t n, rp_code (*finished)(void *context, size_t i, rp_error *err),
+	void *context, rp_error *err);
+
+#endif
