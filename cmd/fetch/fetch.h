@@ -9,7 +9,7 @@
 #define FETCH_SCHEMA "reploid-fetch/1"
 
 typedef struct fetch_opts {
-	const char *output, *sha256, *store, *proxy;
+	const char *output, *sha256, *store, *proxy, *catalog, *site;
 	rp_strings mirrors, headers;
 	uint64_t connections, retries, limit_rate;
 	bool netrc, offline, json, quiet;

@@ -28,6 +28,8 @@ static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
 		return rc;
 	rp_fetch_opts o = {
 		.store = s->o.store != NULL ? s->o.store : store,
+		.catalog = s->o.catalog,
+		.site = s->o.site,
 		.output = s->o.output,
 		.sha256 = s->o.sha256,
 		.mirrors = s->o.mirrors,
@@ -45,8 +47,7 @@ static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
 	};
 	shown = rp_net_shown(source);
 	fetch_talk_begin(s, shown != NULL ? shown : "a file");
-	rc = rp_net_is_http(source) ? rp_fetch_url(&o, source, &path, err) :
-		rp_fail(err, RP_USAGE, "%s: not an http or https address", source);
+	rc = rp_fetch(&o, source, &path, err);
 	fetch_talk_end(s);
 	if (rc == RP_OK)
 		rc = fetch_write_path(s, path, err);
@@ -66,7 +67,7 @@ static rp_code run(fetch_state *s, int argc, char **argv, rp_error *err)
 	if (s->parsed.action != RP_ACTION_RUN)
 		return print_action(s, err);
 	if (s->parsed.operands.n == 0)
-		return rp_fail(err, RP_USAGE, "nothing to fetch: give an address (see --help)");
+		return rp_fail(err, RP_USAGE, "nothing to fetch: name a model, an address or a file (--list shows the catalogue)");
 	return fetch(s, s->parsed.operands.v[0], err);
 }
 

@@ -5,13 +5,18 @@
 
 static const rp_opt table[] = {
 	{.name = "output", .letter = 'o', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "What", .arg = "PATH",
-		.def_text = "in the store", .help = "where the file goes", AT(output),
+		.def_text = "in the store", .help = "where the file goes; for a model of several files, the folder", AT(output),
 		.more = "A folder gets the file under its own name. While it is incomplete, PATH.KEY.part and PATH.KEY.journal lie beside it; "
 			"a file that is at PATH already is replaced in one step when the new one is whole."},
 	{.name = "sha256", .kind = RP_OPT_STRING, .group = "What", .arg = "HEX", .help = "the file must have this hash", AT(sha256),
 		.more = "It is checked before the file gets its name."},
-	{.name = "mirror", .kind = RP_OPT_STRING, .repeat = true, .group = "What", .arg = "URL", .help = "another source of the same file",
-		AT(mirrors), .more = "Pieces come from all sources at once, most from the fastest; one that sends wrong bytes is named and dropped."},
+	{.name = "mirror", .kind = RP_OPT_STRING, .repeat = true, .group = "What", .arg = "URL", .help = "another source of the same file or model",
+		AT(mirrors), .more = "Pieces come from all sources at once, most from the fastest; one that sends wrong bytes is named and dropped. "
+			"For an id: an address or a folder that holds the model's files. For a file without --sha256 only local ones are used."},
+	{.name = "catalog", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "What", .arg = "FILE|URL",
+		.def_text = "the one that comes with the programs", .help = "where ids are looked up", AT(catalog)},
+	{.name = "site", .kind = RP_OPT_STRING, .group = "What", .arg = "URL", .def_text = "the catalogue's own host, or https://replo.id",
+		.help = "base of addresses in the catalogue that begin with a slash", AT(site)},
 	{.name = "store", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = "What", .arg = "DIR",
 		.def_text = "$REPLOID_HOME, else ~/.local/share/reploid", .help = "the folder models are kept in", AT(store)},
 
@@ -36,7 +41,7 @@ static const rp_opt table[] = {
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "say nothing but errors", AT(quiet)},
 };
 
-static const char *const synopsis[] = {"URL [-o PATH] [--sha256 HEX] [options]", NULL};
+static const char *const synopsis[] = {"ID | URL | hf:ORG/REPO[@REV][/PATH] | PATH [-o PATH] [options]", NULL};
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_OFFLINE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
 

@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "internal.h"
+#include "model/model.h"
 
 /* The object a field is looked for in: file and where name it in messages ("manifest.json: shards[3].size: ..."). */
 typedef struct rp_json_at {

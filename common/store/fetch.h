@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "hash/hash.h"
+#include "store/catalog.h"
 
 typedef enum rp_fetch_kind {
 	RP_FETCH_NOTE,     /* text: a state change worth a line: a source dropped, a restart, a wait */
@@ -25,6 +26,8 @@ typedef struct rp_fetch_event {
 
 typedef struct rp_fetch_opts {
 	const char *store;    /* folder of the store */
+	const char *catalog;  /* file or address of the catalogue; NULL: the one that comes with the programs */
+	const char *site;     /* base of the catalogue's addresses that begin with a slash; NULL: the catalogue's own, or replo.id */
 	const char *output;   /* -o: path of the file, or folder of a model; NULL: in the store */
 	const char *sha256;   /* of the one file, 64 hexadecimal digits; NULL: not known */
 	rp_strings mirrors, headers;
@@ -39,8 +42,23 @@ typedef struct rp_fetch_opts {
 	void *user;
 } rp_fetch_opts;
 
+/* Whatever source names: an address, file://, hf:, a file or folder on this machine, an id of the catalogue. *path as below. */
+rp_code rp_fetch(const rp_fetch_opts *o, const char *source, char **path, rp_error *err);
+/* The catalogue; rp_catalog_free it. */
+rp_code rp_fetch_catalog(const rp_fetch_opts *o, rp_catalog **out, rp_error *err);
+
 /* One file by http or https. *path: where it is now; free() it. RP_CHANGED, RP_RANGE, RP_AUTH, RP_HASH, RP_NETWORK, RP_OFFLINE,
  * RP_DISK_FULL, RP_WRITE as in base.h; what was verified stays for the next time. */
 rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_error *err);
+
+/* A model of the catalogue, all its files, into a folder: o->output, else models/ID in the store. Mirrors are folders or addresses
+ * that hold its files. *path: the folder. Without a source: RP_NOT_FOUND; offline and not all there: RP_OFFLINE. */
+rp_code rp_fetch_model(const rp_fetch_opts *o, const rp_catalog_model *m, char **path, rp_error *err);
+/* An adapter of the catalogue: one file. */
+rp_code rp_fetch_adapter(const rp_fetch_opts *o, const rp_catalog_adapter *a, char **path, rp_error *err);
+/* A file, or a folder with its files, on this machine: copied. */
+rp_code rp_fetch_local(const rp_fetch_opts *o, const char *source, char **path, rp_error *err);
+/* hf:org/repo[@revision][/path]: one file, the files a path with * or ? fits, or all of the repository. */
+rp_code rp_fetch_hf(const rp_fetch_opts *o, const char *source, char **path, rp_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "store/fetch_impl.h"
+#include "store/seeds.h"
 
 rp_code rp_fetch_net(const rp_fetch_opts *o, rp_net **out, rp_error *err)
 {
@@ -26,12 +27,12 @@ typedef struct known {
 	bool lasting;     /* a later run may go on with it */
 } known;
 
-static rp_code parse_whole(const rp_fetch_opts *o, known *k, rp_error *err)
+rp_code rp_fetch_whole(const rp_fetch_opts *o, bool *given, unsigned char out[RP_HASH_BYTES], rp_error *err)
 {
-	if (o->sha256 == NULL)
-		return RP_OK;
-	k->whole_known = strlen(o->sha256) == 64 && rp_unhex(k->whole, RP_HASH_BYTES, o->sha256, 64);
-	return k->whole_known ? RP_OK : rp_fail(err, RP_USAGE, "--sha256: expected 64 hexadecimal digits, found '%s'", o->sha256);
+	*given = o->sha256 != NULL;
+	if (*given && !(strlen(o->sha256) == 64 && rp_unhex(out, RP_HASH_BYTES, o->sha256, 64)))
+		return rp_fail(err, RP_USAGE, "--sha256: expected 64 hexadecimal digits, found '%s'", o->sha256);
+	return RP_OK;
 }
 
 static rp_code one_piece(known *k, rp_error *err)
@@ -100,7 +101,11 @@ static rp_code make_key(const rp_head *head, const char *url, known *k, rp_error
 
 static rp_code learn(const rp_fetch_opts *o, const rp_head *head, const char *url, known *k, rp_error *err)
 {
+	const char *linked = head->reply.linked_etag;
 	k->size = head->size;
+	linked += *linked == '"';
+	if (!k->whole_known && strspn(linked, "0123456789abcdef") == 64 && (linked[64] == '"' || linked[64] == '\0'))
+		k->whole_known = rp_unhex(k->whole, RP_HASH_BYTES, linked, 64); /* the Hub says the SHA-256 of large files */
 	rp_code rc = make_key(head, url, k, err);
 	if (rc == RP_OK && k->whole_known && k->size <= RP_PIECE_BYTES)
 		rc = one_piece(k, err);
@@ -112,10 +117,19 @@ static rp_code learn(const rp_fetch_opts *o, const rp_head *head, const char *ur
 static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_item *item, const char *url, rp_error *err)
 {
 	rp_code rc = RP_OK;
+	bool checked = item->pieces != NULL || item->whole_known, told = false;
 	for (size_t i = 0; i < o->mirrors.n && rc == RP_OK; i++) {
 		rp_place *place;
 		rp_head head;
 		rp_error error;
+		if (!rp_net_is_http(o->mirrors.v[i]))
+			continue; /* a local one has been looked at */
+		if (!checked) {
+			if (!told)
+				rp_note(o, "mirrors are left out: bytes of several sources can be put together only where a hash checks them (--sha256)");
+			told = true;
+			continue;
+		}
 		bool same = rp_net_same_origin(o->mirrors.v[i], url);
 		rp_code said = rp_get_head(o, net, o->mirrors.v[i], same, &head, &error);
 		if (said == RP_CANCELLED)
@@ -155,6 +169,19 @@ void rp_fetch_keep_tree(const rp_fetch_opts *o, const rp_item *item)
 		free(sources[i]);
 }
 
+rp_code rp_fetch_seeds(const rp_fetch_opts *o, rp_job *job, rp_item *item, rp_error *err)
+{
+	rp_seeds seeds;
+	if (item->n_done == item->n_pieces || (item->pieces == NULL && !item->whole_known))
+		return RP_OK;
+	rp_code rc = rp_seeds_find(o, &seeds, err);
+	if (rc != RP_OK)
+		return rc;
+	rc = rp_seed_item(job, item, &seeds, err);
+	rp_seeds_free(&seeds);
+	return rc;
+}
+
 static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_head *head, const rp_target *target, known *k,
 	rp_error *err)
 {
@@ -176,8 +203,10 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 			place->resolved = rp_strdup(head->url);
 		if (item->n_done > 0)
 			rp_note(o, "%s: %zu of %zu pieces are here already", target->name, item->n_done, item->n_pieces);
-		rc = add_mirrors(o, net, job, item, url, err);
+		rc = rp_fetch_seeds(o, job, item, err);
 	}
+	if (rc == RP_OK && item->n_done < item->n_pieces)
+		rc = add_mirrors(o, net, job, item, url, err);
 	if (rc == RP_OK)
 		rc = rp_job_run(job, err);
 	if (rc == RP_OK)
@@ -201,7 +230,7 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 {
 	known k = {0};
 	rp_head head;
-	rp_code rc = parse_whole(o, &k, err);
+	rp_code rc = rp_fetch_whole(o, &k.whole_known, k.whole, err);
 	if (rc != RP_OK)
 		return rc;
 	rc = rp_get_head(o, net, url, true, &head, err);
@@ -226,6 +255,33 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 	return rc;
 }
 
+rp_code rp_fetch_present(const rp_fetch_opts *o, const rp_target *target, rp_error *err)
+{
+	enum { BLOCK = 256 << 10 };
+	known k = {0};
+	unsigned char hash[RP_HASH_BYTES];
+	rp_sha256 *h = NULL;
+	rp_code rc = rp_fetch_whole(o, &k.whole_known, k.whole, err);
+	if (rc != RP_OK)
+		return rc;
+	int fd = k.whole_known ? openat(target->folder, target->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	unsigned char *block = fd >= 0 ? rp_alloc(BLOCK) : NULL;
+	if (block == NULL || rp_sha256_new(&h, NULL) != RP_OK) {
+		if (fd >= 0)
+			close(fd);
+		free(block);
+		return RP_NOT_FOUND;
+	}
+	ssize_t n;
+	while ((n = read(fd, block, BLOCK)) > 0 && !(o->cancel != NULL && atomic_load(o->cancel)))
+		rp_sha256_update(h, block, (size_t)n);
+	rp_sha256_final(h, hash);
+	rp_sha256_free(h);
+	free(block);
+	close(fd);
+	return n == 0 && memcmp(hash, k.whole, sizeof hash) == 0 ? RP_OK : RP_NOT_FOUND;
+}
+
 rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_error *err)
 {
 	rp_target target = {.folder = -1};
@@ -242,12 +298,14 @@ rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_er
 		free(id);
 	}
 	free(name);
-	if (rc == RP_OK && o->offline)
-		rc = rp_url_prefix(err, rp_fail(err, RP_OFFLINE, "--offline forbids to fetch it"), url);
 	if (rc == RP_OK)
-		rc = rp_fetch_net(o, &net, err);
-	if (rc == RP_OK)
-		rc = rp_fetch_to(o, net, url, &target, err);
+		rc = rp_fetch_present(o, &target, err);
+	if (rc == RP_NOT_FOUND && target.path != NULL) {
+		rc = o->offline ? rp_url_prefix(err, rp_fail(err, RP_OFFLINE, "not here, and --offline forbids to fetch it"), url) :
+			rp_fetch_net(o, &net, err);
+		if (rc == RP_OK)
+			rc = rp_fetch_to(o, net, url, &target, err);
+	}
 	if (rc == RP_OK && (*path = rp_strdup(target.path)) == NULL)
 		rc = rp_no_memory(err, 0, "a path");
 	rp_net_close(net);

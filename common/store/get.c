@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* flock */
 #include "store/get.h"
 
 #include <errno.h>
@@ -5,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -239,6 +241,8 @@ rp_code rp_get_stream(const rp_fetch_opts *o, rp_net *net, const char *url, bool
 	exchange x = {.fd = openat(folder, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)};
 	rp_net_request r = {.url = url, .home = secrets ? url : NULL, .first = RP_NET_UNKNOWN, .last = RP_NET_UNKNOWN};
 	rp_code rc = x.fd < 0 ? rp_fail_errno(err, RP_WRITE, errno, "%s: cannot make a partial file", path) : RP_OK;
+	if (x.fd >= 0)
+		flock(x.fd, LOCK_EX | LOCK_NB); /* says that it is in use (rp_part_sweep) */
 	if (rc == RP_OK && whole != NULL)
 		rc = rp_sha256_new(&x.hash, err);
 	if (rc == RP_OK)

@@ -106,6 +106,8 @@ static void free_item(rp_item *item)
 	free(item->found);
 	free(item->from);
 	free(item->state);
+	if (!item->published)
+		rp_part_discard_empty(&item->part);
 	rp_part_close(&item->part);
 	free(item);
 }

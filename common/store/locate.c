@@ -91,12 +91,33 @@ static char *in_data_dirs(const char *name)
 	return found;
 }
 
+/* A file or folder that comes with the programs. */
+static char *find_data(const char *name)
+{
+	const char *own = variable("REPLOID_DATA");
+	if (own != NULL)
+		return existing(rp_asprintf("%s/%s", own, name));
+	char *found = beside_executable(name);
+	return found != NULL ? found : in_data_dirs(name);
+}
+
+rp_code rp_data_locate(const char *name, char **path, rp_error *err)
+{
+	const char *own = variable("REPLOID_DATA");
+	char *found = find_data(name);
+	if (found == NULL && own != NULL)
+		return rp_fail(err, RP_NOT_FOUND, "%s is not in %s (REPLOID_DATA)", name, own);
+	if (found == NULL)
+		return rp_fail(err, RP_NOT_FOUND, "%s is neither in ../manifests or ../share/reploid beside the program nor in XDG_DATA_DIRS; set "
+			"REPLOID_DATA to the folder that holds it", name);
+	*path = found;
+	return RP_OK;
+}
+
 static rp_code locate_embedded(char **path, rp_error *err)
 {
 	const char *own = variable("REPLOID_DATA");
-	char *found = own != NULL ? existing(rp_asprintf("%s/embedded", own)) : beside_executable("embedded");
-	if (found == NULL && own == NULL)
-		found = in_data_dirs("embedded");
+	char *found = find_data("embedded");
 	if (found == NULL && own != NULL)
 		return rp_fail(err, RP_NOT_FOUND, "the embedded model is not in %s (REPLOID_DATA); name a model with -m", own);
 	if (found == NULL)

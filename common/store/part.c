@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* fallocate, flock, sync_file_range */
 #include "store/part.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ static rp_code open_bytes(rp_part *p, bool *fresh, rp_error *err)
 	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
 	struct stat st;
 	p->fd = openat(p->folder, p->part_name, flags | O_CREAT | O_EXCL, 0666);
-	*fresh = p->fd >= 0;
+	*fresh = p->created = p->fd >= 0;
 	if (p->fd < 0 && errno == EEXIST)
 		p->fd = openat(p->folder, p->part_name, flags | O_CREAT, 0666);
 	if (p->fd < 0 || fstat(p->fd, &st) != 0)
@@ -241,6 +242,8 @@ rp_code rp_part_publish(rp_part *p, rp_error *err)
 	rp_code rc = rp_folder_sync(p->folder, p->path, err);
 	if (rc == RP_OK)
 		unlinkat(p->folder, p->journal_name, 0);
+	if (rc == RP_OK)
+		rp_part_sweep(p->folder, p->name);
 	return rc;
 }
 
@@ -248,4 +251,50 @@ void rp_part_discard(rp_part *p)
 {
 	unlinkat(p->folder, p->part_name, 0);
 	unlinkat(p->folder, p->journal_name, 0);
+}
+
+void rp_part_discard_empty(rp_part *p)
+{
+	unsigned char hash[RP_HASH_BYTES];
+	if (p->path == NULL || !p->created || !p->first || is_published(p))
+		return;
+	for (size_t i = 0; i < p->n_pieces; i++)
+		if (rp_part_lookup(p, i, hash) != RP_RECORD_NONE)
+			return;
+	rp_part_discard(p);
+}
+
+/* NAME.KEY.part, or NAME.NUMBER.part of a file whose size was not known. */
+static bool is_part_of(const char *entry, const char *name, size_t *key)
+{
+	size_t n = strlen(name), k;
+	if (strncmp(entry, name, n) != 0 || entry[n] != '.')
+		return false;
+	k = strspn(entry + n + 1, "0123456789abcdef");
+	*key = n + 1 + k;
+	return k > 0 && k <= RP_PART_KEY && strcmp(entry + n + 1 + k, ".part") == 0;
+}
+
+void rp_part_sweep(int folder, const char *name)
+{
+	int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	if (dir == NULL && copy >= 0)
+		close(copy);
+	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+		size_t key;
+		char journal[300];
+		if (!is_part_of(e->d_name, name, &key))
+			continue;
+		int fd = openat(folder, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+			snprintf(journal, sizeof journal, "%.*s.journal", (int)key, e->d_name);
+			unlinkat(folder, e->d_name, 0);
+			unlinkat(folder, journal, 0);
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	if (dir != NULL)
+		closedir(dir);
 }

@@ -27,6 +27,7 @@ typedef struct rp_part {
 	ino_t inode;
 	unsigned char boot[16]; /* of this run of the kernel; zeros when unknown: nothing then counts unread */
 	bool boot_known;
+	bool created; /* by this process */
 	bool first; /* no other process has it open: it may take pieces from the front */
 } rp_part;
 
@@ -50,5 +51,9 @@ rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp
 rp_code rp_part_publish(rp_part *p, rp_error *err);
 /* Remove part and journal: the content turned out to be wrong. */
 void rp_part_discard(rp_part *p);
+/* Discard what this process made and nobody wrote to. */
+void rp_part_discard_empty(rp_part *p);
+/* Remove partial files of other contents under the same name that no process has open. */
+void rp_part_sweep(int folder, const char *name);
 
 #endif

@@ -18,6 +18,9 @@ bool rp_id_valid(const char *id);
 rp_code rp_store_dir(char **out, rp_error *err);
 rp_code rp_cache_dir(char **out, rp_error *err); /* $XDG_CACHE_HOME/reploid, else ~/.cache/reploid; it may not exist */
 
+/* A file or folder that comes with the programs, by name ("models.json"). free() it. */
+rp_code rp_data_locate(const char *name, char **path, rp_error *err);
+
 /* What -m says to a path that exists: "embedded" is the model that comes with the programs; anything with a slash, or that
  * exists, is a path; else an id in the store. RP_NOT_FOUND says where was looked and what to do. */
 rp_code rp_model_locate(const char *model, char **path, rp_error *err);

@@ -1,0 +1,157 @@
+#define _XOPEN_SOURCE 700 /* realpath */
+/* Files that are on this machine already: copied as carefully as if they came from afar. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/fetch_impl.h"
+#include "store/seeds.h"
+
+/* Names the content as well as a file can: a copy that was interrupted goes on only from the same file, unchanged. */
+static void make_key(const struct stat *st, const char *path, rp_buf *key)
+{
+	rp_buf_init(key, 8192);
+	rp_buf_addf(key, "local %s %llu %llu %lld %lld.%09ld", path, (unsigned long long)st->st_dev, (unsigned long long)st->st_ino,
+		(long long)st->st_size, (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+}
+
+static rp_code copy_bytes(const rp_fetch_opts *o, int fd, const struct stat *st, const char *path, const rp_target *target, rp_error *err)
+{
+	rp_job *job;
+	rp_item *item = NULL;
+	rp_buf key;
+	bool whole_known;
+	unsigned char whole[RP_HASH_BYTES];
+	rp_code rc = rp_fetch_whole(o, &whole_known, whole, err);
+	if (rc == RP_OK)
+		rc = rp_job_new(o, NULL, &job, err);
+	if (rc != RP_OK)
+		return rc;
+	make_key(st, path, &key);
+	rc = rp_job_add(job, target->folder, target->shown, target->name, key.data, key.len, (uint64_t)st->st_size, NULL, 0,
+		whole_known ? whole : NULL, &item, err);
+	if (rc == RP_OK)
+		rc = rp_seed_from(job, item, fd, path, true, err);
+	if (rc == RP_OK && item->n_done < item->n_pieces)
+		rc = rp_fail(err, RP_READ, "%s: cannot read all of it; it is shorter than it was", path);
+	if (rc == RP_OK)
+		rc = rp_job_run(job, err);
+	if (rc == RP_OK)
+		rp_fetch_keep_tree(o, item);
+	else if (item != NULL && rc == RP_HASH)
+		rp_part_discard(&item->part);
+	rp_job_free(job);
+	rp_buf_free(&key);
+	return rc;
+}
+
+static rp_code copy_file(const rp_fetch_opts *o, const char *path, const rp_target *target, rp_error *err)
+{
+	struct stat st, there;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return rp_fail_errno(err, RP_READ, errno, "%s: cannot open", path);
+	rp_code rc = RP_OK;
+	if (fstat(fd, &st) != 0)
+		rc = rp_fail_errno(err, RP_READ, errno, "%s: cannot stat", path);
+	else if (!S_ISREG(st.st_mode))
+		rc = rp_fail(err, RP_READ, "%s: is no regular file", path);
+	else if (fstatat(target->folder, target->name, &there, 0) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
+		rc = rp_fail(err, RP_USAGE, "%s: is the file itself; nothing to copy", target->path);
+	else if (st.st_size == 0)
+		rc = rp_write_file(target->path, "", 0, 0644, err);
+	else
+		rc = copy_bytes(o, fd, &st, path, target, err);
+	close(fd);
+	return rc;
+}
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+static rp_code local_file(const rp_fetch_opts *o, const char *path, char **out, rp_error *err)
+{
+	rp_target target;
+	char *id = rp_id_of_name(last_name(path));
+	rp_code rc = id == NULL ? rp_no_memory(err, 0, "a name") : o->output != NULL ? rp_target_output(o->output, last_name(path), &target, err) :
+		rp_target_store(o->store, id, last_name(path), &target, err);
+	free(id);
+	if (rc != RP_OK)
+		return rc;
+	rc = copy_file(o, path, &target, err);
+	if (rc == RP_OK && (*out = rp_strdup(target.path)) == NULL)
+		rc = rp_no_memory(err, 0, "a path");
+	rp_target_free(&target);
+	return rc;
+}
+
+static rp_code copy_entry(const rp_fetch_opts *o, const char *folder, const char *name, int to, const char *shown, rp_error *err)
+{
+	char *path = rp_asprintf("%s/%s", folder, name), *final = rp_asprintf("%s/%s", shown, name), *copy = rp_strdup(name);
+	rp_target target = {.folder = to, .shown = (char *)shown, .name = copy, .path = final};
+	struct stat from, there;
+	rp_code rc = path == NULL || final == NULL || copy == NULL ? rp_no_memory(err, 0, "a path") : RP_OK;
+	bool file = rc == RP_OK && stat(path, &from) == 0 && S_ISREG(from.st_mode);
+	bool same = file && fstatat(to, name, &there, 0) == 0 && there.st_dev == from.st_dev && there.st_ino == from.st_ino;
+	if (file && !same)
+		rc = copy_file(o, path, &target, err);
+	free(path);
+	free(final);
+	free(copy);
+	return rc;
+}
+
+static rp_code local_folder(const rp_fetch_opts *o, char *path, char **out, rp_error *err)
+{
+	size_t n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	if (o->sha256 != NULL)
+		return rp_fail(err, RP_USAGE, "--sha256 is for one file, and %s is a folder", path);
+	char *real = realpath(path, NULL), *id = rp_id_of_name(last_name(real != NULL ? real : path)), *below = NULL, *shown = NULL;
+	int to = -1;
+	rp_code rc = id != NULL ? RP_OK : rp_no_memory(err, 0, "a name");
+	if (rc == RP_OK) {
+		below = rp_asprintf("models/%s", id);
+		shown = o->output != NULL ? rp_strdup(o->output) : rp_asprintf("%s/models/%s", o->store, id);
+		rc = below == NULL || shown == NULL ? rp_no_memory(err, 0, "a path") :
+			o->output != NULL ? rp_folder_open(o->output, "", true, &to, err) : rp_folder_open(o->store, below, true, &to, err);
+	}
+	DIR *dir = rc == RP_OK ? opendir(path) : NULL;
+	if (rc == RP_OK && dir == NULL)
+		rc = rp_fail_errno(err, RP_READ, errno, "%s: cannot open this folder", path);
+	for (struct dirent *e; rc == RP_OK && (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.')
+			rc = copy_entry(o, path, e->d_name, to, shown, err);
+	if (dir != NULL)
+		closedir(dir);
+	if (to >= 0)
+		close(to);
+	free(real);
+	free(id);
+	free(below);
+	if (rc == RP_OK)
+		*out = shown;
+	else
+		free(shown);
+	return rc;
+}
+
+rp_code rp_fetch_local(const rp_fetch_opts *o, const char *source, char **out, rp_error *err)
+{
+	struct stat st;
+	char *path = rp_local_path(source);
+	if (path == NULL)
+		return rp_fail(err, RP_USAGE, "%s: not a usable file address; expected file:///path", source);
+	rp_code rc = stat(path, &st) != 0 ? rp_fail_errno(err, RP_READ, errno, "%s: cannot be read", path) :
+		S_ISDIR(st.st_mode) ? local_folder(o, path, out, err) : local_file(o, path, out, err);
+	free(path);
+	return rc;
+}
