@@ -34,7 +34,7 @@ int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
 {
 	rp_error err;
 	rp_vk *vk = NULL;
-	rp_code code = rp_vk_open(&(rp_vk_opts){.validate = true}, &vk, &err);
+	rp_code code = rp_vk_open(&(rp_vk_opts){.validate = vk_want_validation()}, &vk, &err);
 
 	size_t n_kernels = 0;
 
@@ -44,7 +44,7 @@ int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
 		rp_vk_close(vk);
 		return 0;
 	}
-	have_validation = code == RP_OK;
+	have_validation = code == RP_OK && vk_want_validation();
 	if (code == RP_UNSUPPORTED) {
 		print_message("SKIP: validation in the tests below: %s\n", err.msg);
 		code = rp_vk_open(NULL, &vk, &err);

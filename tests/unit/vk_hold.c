@@ -22,6 +22,18 @@ void vk_hold_drivers(void)
 		fclose(f);
 }
 
+bool vk_want_validation(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	return false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return false;
+#endif
+#endif
+	return true;
+}
+
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libvulkan\nleak:libVkLayer\nleak:libLLVM\nleak:libdrm\nleak:libnvidia\n";
