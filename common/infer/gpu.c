@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_GPU = 512, CHUNK_CPU = 128 }; /* rows a pass: larger is faster on real hardware, smaller stops sooner */
+enum { CHUNK_GPU = 512, CHUNK_CPU = 32 }; /* rows a pass: larger is faster on real hardware, smaller stops sooner */
 #define OUTPUT_BYTES ((uint64_t)64 << 20) /* of wanted rows computed at once */
 
 /* ---- open ---- */

@@ -243,7 +243,7 @@ static rp_code place(rp_vk *vk, rp_vk_buf *b, uint64_t size, uint32_t type, rp_e
 	if (b->block == NULL) {
 		rp_vk_block *k = NULL;
 		rp_code rc = block_new(vk, size, type, b->name, &k, err);
-		if (rc != RP_OK)
+		if (k == NULL)
 			return rc;
 		take(k, size, &b->offset);
 		if (!spans_grow(k)) {

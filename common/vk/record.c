@@ -80,6 +80,8 @@ rp_code rp_vk_cmd_begin(rp_vk_cmd *c, unsigned flags, rp_error *err)
 	rp_code rc = rp_vk_alive(vk, err);
 	if (rc != RP_OK)
 		return rc;
+	if (c->recording) /* an earlier recording was given up */
+		vk->EndCommandBuffer(c->handle);
 	VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
 		.flags = flags & RP_VK_REPLAY ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0 };
 	VkResult r = vk->BeginCommandBuffer(c->handle, &info);

@@ -190,7 +190,7 @@ enum { RP_VK_REPLAY = 1 }; /* may be submitted again while an earlier submission
 /* name (copied) is what a device-lost message shows. */
 rp_code rp_vk_cmd_new(rp_vk *vk, const char *name, rp_vk_cmd **out, rp_error *err);
 void rp_vk_cmd_free(rp_vk_cmd *c); /* none of its submissions may still run; NULL is allowed */
-/* Start over. None of its submissions may still run. */
+/* Start over, also after a recording that failed half way. None of its submissions may still run. */
 rp_code rp_vk_cmd_begin(rp_vk_cmd *c, unsigned flags, rp_error *err);
 /* binds[b] is what binding number b of group 0 sees; entries whose number the kernel does not have are ignored. push must
  * be as many bytes as the kernel's push-constant block. Descriptor sets are written once and kept until a buffer in them is

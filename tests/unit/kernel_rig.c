@@ -19,7 +19,7 @@ static char why_none[sizeof(((rp_error *)0)->msg)];
 int rig_setup(void **state)
 {
 	rp_error err;
-	rp_vk_opts opts = { .validate = true };
+	rp_vk_opts opts = { .validate = vk_want_validation() };
 	(void)state;
 	rig_seed(1);
 	rp_code code = rp_vk_open(&opts, &device, &err);

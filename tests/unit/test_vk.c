@@ -449,6 +449,8 @@ static void refuses_wrong_bindings(void **state)
 	BAD(rp_vk_cmd_copy(c, a, 0, b, 0, 8192, &err), RP_INTERNAL, "outside");
 	BAD(rp_vk_cmd_fill(c, b, 2, 4, 0, &err), RP_INTERNAL, "whole words");
 	OK(dispatch(c, p, whole(b), whole(b), 1, 1, 0, &err)); /* nothing to do is not an error */
+	OK(rp_vk_cmd_begin(c, 0, &err)); /* giving up half way neither */
+	OK(dispatch(c, p, (rp_vk_bind){ a, 4096, 4096 }, whole(b), 1, 1, 1, &err));
 	OK(rp_vk_cmd_end(c, &err));
 	rp_vk_cmd_free(c);
 	rp_vk_buf_free(a);
