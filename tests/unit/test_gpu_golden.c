@@ -21,6 +21,7 @@ static void check(const char *name, const char *file, const char *variant, const
 
 	gpu_need_variant(variant);
 	o.variant = variant;
+	o.chunk = 128; /* the prompt in one pass, as it was recorded */
 	golden_open(&g, name, file);
 	golden_check(&g, &o, limits);
 	golden_check_free_running(&g, &o);
