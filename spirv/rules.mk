@@ -67,7 +67,8 @@ $(foreach t,$(WGSL_TESTS),$(eval $(B)/tests/unit/$(t): $(WGSLC_LIB)))
 $(foreach t,$(WGSL_TESTS),$(eval EXTRA_LIBS_$(t) := $(WGSLC_LIB) $(LIB)))
 build/fuzz/fuzz_wgsl: $(WGSLC_SRC:%.c=build/fuzz/%.o)
 # test_wgsl_run skips itself when there is no translator, so one that does not build must not stop the other tests.
+# The libraries come first: this make and the one below must not write them at the same time.
 .PHONY: try-wgslc
-try-wgslc:
+try-wgslc: $(if $(CAN_TRANSLATE),$(LIB) $(WGSLC_LIB))
 	@$(if $(CAN_TRANSLATE),$(MAKE) $(WGSLC) || echo "note: wgslc does not build with this glslang")
 $(B)/tests/unit/test_wgsl_run: | try-wgslc
