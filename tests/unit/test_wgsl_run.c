@@ -357,7 +357,7 @@ static void subgroups(void **state)
 static int open_device(void)
 {
 	rp_error err;
-	rp_code rc = rp_vk_open(&(rp_vk_opts){.validate = true}, &vk, &err);
+	rp_code rc = rp_vk_open(&(rp_vk_opts){.validate = vk_want_validation()}, &vk, &err);
 	if (rc == RP_UNSUPPORTED) {
 		print_message("SKIP: validation in the tests below: %s\n", err.msg);
 		rc = rp_vk_open(NULL, &vk, &err);
