@@ -449,7 +449,7 @@ static void check_user_call(wl *w, expr *e, decl *fn)
 	if (fn->attrs.compute)
 		wl_error(w, e->at, "the entry point '%s' cannot be called", fn->name->s);
 	wl_add_callee(w, fn);
-	e->impure = true; /* refined by nobody: a call is assumed to write */
+	e->impure = true; /* any call is assumed to write memory */
 	if (e->n_args != fn->n_members) {
 		wl_error(w, e->at, "%s takes %u argument%s, found %u", fn->name->s, fn->n_members, fn->n_members == 1 ? "" : "s", e->n_args);
 		return;

@@ -444,7 +444,6 @@ static const type *check_member(wl *w, expr *e)
 	for (uint32_t i = 0; i < t->st->n_members; i++) {
 		decl *m = t->st->members[i];
 		if (m->name == e->name) {
-			e->member = i;
 			e->decl = m;
 			inherit_ref(e);
 			if (e->args[0]->val)

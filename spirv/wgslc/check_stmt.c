@@ -274,8 +274,6 @@ static void check_jump(wl *w, stmt *s, place at)
 		wl_error(w, s->at, at.continuing ? "'break' is not allowed in a continuing block; use 'break if'" : "'break' outside a loop or switch");
 	if (s->kind == SM_CONTINUE && !at.loop)
 		wl_error(w, s->at, at.continuing ? "'continue' is not allowed in a continuing block" : "'continue' outside a loop");
-	if (s->kind == SM_CONTINUE && at.loop)
-		at.loop->continues = true;
 }
 
 static void check_local(wl *w, decl *d)

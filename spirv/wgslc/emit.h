@@ -83,7 +83,6 @@ void em_binary(emitter *em, rp_buf *b, tok_kind op, stage st, const type *ta, co
 
 /* emit_call.c */
 void em_call(emitter *em, rp_buf *b, const expr *e);
-const char *em_call_fn(emitter *em, const expr *e);
 void em_struct_args(emitter *em, rp_buf *b, const decl *st, const char *const *args);
 
 /* emit_helpers.c: name of the helper for type t ("h_NAME"), written out on first use */

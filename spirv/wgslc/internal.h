@@ -119,7 +119,7 @@ struct expr {
 	access access;
 	stage stage;
 	call_kind call;
-	uint32_t at, end, depth, member;
+	uint32_t at, depth;
 	uint32_t n_args, n_targs;
 	sym *name;           /* identifier, callee, member */
 	expr **args, **targs; /* children: base and index, left and right, arguments */
@@ -149,7 +149,6 @@ struct stmt {
 	expr **selectors;    /* case; a NULL stands for default */
 	uint32_t n_selectors;
 	bool has_default;    /* case */
-	bool continues;      /* loop: some continue statement aims at it */
 };
 
 /* ---- declarations ---- */
@@ -194,8 +193,6 @@ struct decl {
 	decl **callees;
 	uint32_t n_callees, cap_callees;
 	uint8_t visit;          /* recursion check */
-	bool impure;            /* may write memory or synchronise, itself or through a callee */
-	bool has_ptr;           /* some parameter is a pointer to a module-scope variable's space */
 	/* emitter */
 	const char *glsl;       /* the name in GLSL, and the emission that gave it */
 	uint32_t glsl_serial;
@@ -260,7 +257,6 @@ void wl_lex(wl *w);
 const char *wl_tok_name(tok_kind k);
 const char *wl_keyword_name(keyword k);
 bool wl_is_reserved(const char *s);
-bool wl_identifier(const char *s, uint32_t len);
 
 /* parse*.c */
 typedef struct parser {
@@ -287,7 +283,6 @@ expr **wl_parse_list(parser *p, tok_kind close, uint32_t *n, const char *where);
 stmt *wl_parse_block(parser *p);
 decl *wl_parse_variable(parser *p, bool local);
 void wl_parse_attrs(parser *p, attrs *a);
-uint32_t wl_prev_end(parser *p);
 
 /* types.c */
 void wl_types_init(wl *w);
@@ -345,7 +340,6 @@ const type *wl_infer_construct(wl *w, expr *e, bool *is_type); /* vec3(...), arr
 void wl_check_function(wl *w, decl *fn);
 void wl_check_variable(wl *w, decl *d);
 bool wl_const_u32(wl *w, expr *e, const char *what, uint32_t *out);
-void wl_check_layout(wl *w, decl *var);
 void wl_add_callee(wl *w, decl *callee);
 void wl_bind(wl *w, decl *d);
 

@@ -15,12 +15,6 @@ const token *wl_peek2(parser *p)
 	return p->panic || p->w->tokens[p->i].kind == T_EOF ? &end_token : &p->w->tokens[p->i + 1];
 }
 
-uint32_t wl_prev_end(parser *p)
-{
-	const token *t = &p->w->tokens[p->i ? p->i - 1 : 0];
-	return t->at + t->len;
-}
-
 static void describe(parser *p, char *out, size_t size)
 {
 	const token *t = &p->w->tokens[p->i];
@@ -123,7 +117,6 @@ static expr *node(parser *p, expr_kind kind, uint32_t at, uint32_t n_args, expr 
 		wl_error(p->w, at, "this expression has too many operators in a chain (more than %d)", 4 * WL_MAX_DEPTH);
 		p->panic = true;
 	}
-	e->end = wl_prev_end(p);
 	return e;
 }
 
@@ -168,7 +161,6 @@ static expr *parse_ident(parser *p, const char *what)
 		wl_leave(p);
 		deepen(e, e->targs, e->n_targs);
 	}
-	e->end = wl_prev_end(p);
 	return e;
 }
 
@@ -215,7 +207,6 @@ static expr *parse_primary(parser *p)
 	e->kind = EX_CALL;
 	e->args = wl_parse_list(p, T_RPAREN, &e->n_args, "to close the argument list");
 	deepen(e, e->args, e->n_args);
-	e->end = wl_prev_end(p);
 	return e;
 }
 
