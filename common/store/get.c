@@ -146,7 +146,8 @@ static rp_code exchange_retried(const rp_fetch_opts *o, rp_net *net, rp_net_requ
 		const rp_net_outcome *e = &x->outcome;
 		if (!e->retry || (e->code != RP_OK && e->stopped))
 			return RP_OK;
-		unsigned limit = x->answered || e->error.code != RP_NETWORK || x->outcome.retry_after_ms > 0 || o->retries < MAX_UNANSWERED ? o->retries : MAX_UNANSWERED;
+		bool patient = x->answered || e->error.code != RP_NETWORK || x->outcome.retry_after_ms > 0 || o->retries < MAX_UNANSWERED;
+		unsigned limit = patient ? o->retries : MAX_UNANSWERED;
 		if (++fails > limit)
 			return RP_OK;
 		uint64_t wait = (uint64_t)BASE_MS << (fails < 7 ? fails - 1 : 6);
