@@ -5,7 +5,7 @@
 
 /* Where a statement stands. */
 typedef struct place {
-	stmt *loop;       /* innermost loop, for or while; NULL outside */
+	bool loop;        /* in a loop, for or while */
 	bool breakable;   /* in a loop or a switch */
 	bool continuing;  /* in a continuing block */
 } place;
@@ -240,7 +240,7 @@ static void check_switch(wl *w, stmt *s, place at)
 static void check_loop(wl *w, stmt *s, place at)
 {
 	uint32_t outer, mark = enter_scope(w, &outer);
-	place in = {.loop = s, .breakable = true};
+	place in = {.loop = true, .breakable = true};
 	(void)at;
 	for (uint32_t i = 0; i < s->body->n_list; i++)
 		check_stmt(w, s->body->list[i], in);
@@ -257,7 +257,7 @@ static void check_loop(wl *w, stmt *s, place at)
 static void check_for(wl *w, stmt *s)
 {
 	uint32_t outer, mark = enter_scope(w, &outer);
-	place head = {0}, in = {.loop = s, .breakable = true};
+	place head = {0}, in = {.loop = true, .breakable = true};
 	if (s->init)
 		check_stmt(w, s->init, head);
 	if (s->e)
@@ -335,7 +335,7 @@ static void check_stmt(wl *w, stmt *s, place at)
 		check_for(w, s);
 		break;
 	case SM_WHILE: {
-		place in = {.loop = s, .breakable = true};
+		place in = {.loop = true, .breakable = true};
 		check_condition(w, s->e, "while");
 		check_block(w, s->body, in);
 		break;
