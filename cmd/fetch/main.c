@@ -20,14 +20,10 @@ static rp_code print_action(const fetch_state *s, rp_error *err)
 	return rc;
 }
 
-static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
+rp_fetch_opts fetch_library_opts(fetch_state *s)
 {
-	char *store = NULL, *path = NULL, *shown = NULL;
-	rp_code rc = s->o.store != NULL ? RP_OK : rp_store_dir(&store, err);
-	if (rc != RP_OK)
-		return rc;
-	rp_fetch_opts o = {
-		.store = s->o.store != NULL ? s->o.store : store,
+	return (rp_fetch_opts){
+		.store = s->store,
 		.catalog = s->o.catalog,
 		.site = s->o.site,
 		.output = s->o.output,
@@ -38,6 +34,7 @@ static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
 		.retries = (unsigned)s->o.retries,
 		.netrc = s->o.netrc,
 		.offline = s->o.offline,
+		.dry_run = s->o.dry_run,
 		.proxy = s->o.proxy,
 		.limit_rate = s->o.limit_rate,
 		.program = fetch_program.name,
@@ -45,15 +42,24 @@ static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
 		.event = fetch_on_event,
 		.user = s,
 	};
-	shown = rp_net_shown(source);
-	fetch_talk_begin(s, shown != NULL ? shown : "a file");
-	rc = rp_fetch(&o, source, &path, err);
-	fetch_talk_end(s);
+}
+
+static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
+{
+	char *path = NULL, *shown = rp_net_shown(source), *what = rp_asprintf("fetching %s", shown != NULL ? shown : "a file");
+	rp_fetch_opts o = fetch_library_opts(s);
+	rp_code rc = fetch_confine(s, source, err);
+	if (rc == RP_OK) {
+		rp_progress_init(&s->progress, fetch_program.name, STDERR_FILENO, s->o.quiet);
+		rp_progress_begin(&s->progress, what != NULL ? what : "fetching");
+		rc = rp_fetch(&o, source, &path, err);
+		rp_progress_end(&s->progress);
+	}
 	if (rc == RP_OK)
 		rc = fetch_write_path(s, path, err);
+	free(what);
 	free(shown);
 	free(path);
-	free(store);
 	return rc;
 }
 
@@ -66,6 +72,16 @@ static rp_code run(fetch_state *s, int argc, char **argv, rp_error *err)
 		return rc;
 	if (s->parsed.action != RP_ACTION_RUN)
 		return print_action(s, err);
+	if (s->o.store == NULL)
+		rc = rp_store_dir(&s->own_store, err);
+	s->store = s->o.store != NULL ? s->o.store : s->own_store;
+	if (rc != RP_OK)
+		return rc;
+	bool other = s->o.list || s->o.gc;
+	if (other && (s->parsed.operands.n > 0 || (s->o.list && s->o.gc)))
+		return rp_fail(err, RP_USAGE, "--list and --gc stand alone: give only one of them, and nothing to fetch");
+	if (other)
+		return s->o.list ? fetch_list(s, err) : fetch_gc(s, err);
 	if (s->parsed.operands.n == 0)
 		return rp_fail(err, RP_USAGE, "nothing to fetch: name a model, an address or a file (--list shows the catalogue)");
 	return fetch(s, s->parsed.operands.v[0], err);
@@ -82,7 +98,7 @@ static bool asks_for_json(const fetch_state *s, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	fetch_state s = {.what = ""};
+	fetch_state s = {0};
 	rp_error err = {0};
 	rp_code rc = run(&s, argc, argv, &err);
 	if (rc != RP_OK) {
@@ -92,5 +108,6 @@ int main(int argc, char **argv)
 			fetch_say_error(&err);
 	}
 	rp_parsed_free(&s.parsed);
+	free(s.own_store);
 	return (int)rc;
 }

@@ -20,6 +20,12 @@ static const rp_opt table[] = {
 	{.name = "store", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = "What", .arg = "DIR",
 		.def_text = "$REPLOID_HOME, else ~/.local/share/reploid", .help = "the folder models are kept in", AT(store)},
 
+	{.name = "list", .group = "What", .help = "show the catalogue and what of it is in the store, and stop", AT(list)},
+	{.name = "gc", .group = "What", .help = "remove partial files and trees of pieces that nothing uses, after asking, and stop", AT(gc)},
+	{.name = "yes", .letter = 'y', .group = "What", .help = "do not ask", AT(yes)},
+	{.name = "dry-run", .letter = 'n', .group = "What", .help = "say how many bytes are needed, here, to fetch and free, and stop",
+		AT(dry_run), .more = "The manifest and the piece index of a model are fetched for it, nothing else."},
+
 	{.name = "connections", .letter = 'j', .kind = RP_OPT_UINT, .lo = 1, .hi = 32, .group = "Network", .arg = "N", .def = "8",
 		.help = "most connections at once", AT(connections),
 		.more = "Each holds one piece in memory, and all of them together at most 40 MiB, so pieces of 4 MiB allow 8."},
@@ -41,7 +47,7 @@ static const rp_opt table[] = {
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "say nothing but errors", AT(quiet)},
 };
 
-static const char *const synopsis[] = {"ID | URL | hf:ORG/REPO[@REV][/PATH] | PATH [-o PATH] [options]", NULL};
+static const char *const synopsis[] = {"ID | URL | hf:ORG/REPO[@REV][/PATH] | PATH [-o PATH] [options]", "--list [--json]", "--gc [-y]", NULL};
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_OFFLINE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
 

@@ -10,7 +10,7 @@
 rp_code run_open_model(run_state *r, rp_error *err)
 {
 	char *path;
-	rp_code code = rp_model_locate(r->o.model, &path, err);
+	rp_code code = run_locate(r, &path, err);
 	if (code != RP_OK)
 		return code;
 	code = rp_model_open(path, &r->model, err);

@@ -1,4 +1,5 @@
-/* reploid-run: what its files share. main.c drives: options (table.c), the prompt (prompt.c), the model and its engine (load.c),
+/* reploid-run: what its files share. main.c drives: options (table.c), the prompt (prompt.c), the model's place (fetch.c),
+ * the model and its engine (load.c),
  * generation (generate.c), what is written (output.c), devices (devices.c). */
 #ifndef RUN_H
 #define RUN_H
@@ -14,7 +15,7 @@
 typedef struct run_opts {
 	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir;
 	int template_type, think, variant; /* as chosen; -1: not given */
-	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate;
+	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes;
 	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
 	double temp, top_p, min_p, repeat_penalty;
 	rp_strings stop;
@@ -53,6 +54,11 @@ rp_code run_read_prompt(run_state *r, rp_buf *text, rp_error *err);
 rp_code run_parse_ids(const char *text, uint32_t vocab, rp_ids *out, rp_error *err);
 /* Fill r->chat, r->prompt_text and r->ids. */
 rp_code run_make_prompt(run_state *r, const rp_buf *text, rp_error *err);
+
+/* ---- fetch.c ---- */
+/* Where r->o.model is. A model of the catalogue that is not in the store is fetched when the user agrees; the network is not touched
+ * otherwise. free() *path. */
+rp_code run_locate(run_state *r, char **path, rp_error *err);
 
 /* ---- load.c ---- */
 rp_code run_open_model(run_state *r, rp_error *err);  /* model, graph, tokenizer */

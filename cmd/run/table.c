@@ -13,8 +13,10 @@ static const rp_opt table[] = {
 	{.name = "model", .letter = 'm', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Model", .arg = "FILE|DIR|ID",
 		.def = "embedded", .help = "the model: a file, a folder, or an id in the store", AT(model),
 		.more = "GGUF, safetensors and RDRR are told apart by content. A name without a slash that is no path is an id: a folder of "
-			"that name under models/ in the store. The id embedded is the small model that comes with the programs and answers "
+			"that name under models/ in the store, or a model of the catalogue (reploid-fetch --list), which is fetched on first use, "
+			"after asking. The id embedded is the small model that comes with the programs and answers "
 			"questions about them."},
+	{.name = "yes", .letter = 'y', .group = "Model", .help = "fetch a model of the catalogue that is not here, without asking", AT(yes)},
 	{.name = "ctx", .alias = "ctx-size", .letter = 'c', .kind = RP_OPT_UINT, .hi = 1u << 24, .group = "Model", .arg = "N", .def = "0",
 		.def_text = "the model's own, at most 4096", .help = "positions to make room for: prompt and answer together", AT(ctx),
 		.more = "0 is the default. Memory for the caches grows with it."},

@@ -20,6 +20,18 @@ char *rp_size_text(char *out, size_t size, uint64_t bytes)
 	return out;
 }
 
+/* What is cut before facts are. */
+static void put_line(const char *what, const char *facts, size_t tail, unsigned width, rp_buf *out)
+{
+	size_t room = width > 1 ? width - 1 : 0, head = strlen(what);
+	if (tail > room)
+		tail = room;
+	if (head + tail > room)
+		head = rp_utf8_valid(what, room - tail); /* cut between characters */
+	rp_buf_add(out, what, head);
+	rp_buf_add(out, facts, tail);
+}
+
 void rp_progress_line(const char *what, uint64_t done, uint64_t total, uint64_t elapsed_ns, unsigned width, rp_buf *out)
 {
 	char a[32], b[32], facts[200];
@@ -38,13 +50,7 @@ void rp_progress_line(const char *what, uint64_t done, uint64_t total, uint64_t 
 		n += snprintf(facts + n, sizeof facts - (size_t)n, "  %llu:%02llu left", (unsigned long long)(s / 60),
 			(unsigned long long)(s % 60));
 	}
-	size_t room = width > 1 ? width - 1 : 0, head = strlen(what), tail = (size_t)n;
-	if (tail > room)
-		tail = room;
-	if (head + tail > room)
-		head = rp_utf8_valid(what, room - tail); /* cut between characters */
-	rp_buf_add(out, what, head);
-	rp_buf_add(out, facts, tail);
+	put_line(what, facts, (size_t)n, width, out);
 }
 
 void rp_progress_init(rp_progress *p, const char *program, int fd, bool quiet)
@@ -71,21 +77,43 @@ void rp_progress_begin(rp_progress *p, const char *what)
 	rp_buf_free(&line);
 }
 
+static bool is_due(const rp_progress *p, uint64_t now)
+{
+	return !p->quiet && p->moves && now - p->start_ns >= DELAY_MS * 1000000ull && now - p->drawn_ns >= BETWEEN_MS * 1000000ull;
+}
+
+static void draw(rp_progress *p, rp_buf *line, uint64_t now)
+{
+	rp_buf_adds(line, "\033[K");
+	if (!line->failed)
+		rp_write_fd(p->fd, line->data, line->len, "stderr", NULL);
+	rp_buf_free(line);
+	p->drawn = true;
+	p->drawn_ns = now;
+}
+
 void rp_progress_update(rp_progress *p, uint64_t done, uint64_t total)
 {
 	uint64_t now = rp_now_ns();
-	if (p->quiet || !p->moves || now - p->start_ns < DELAY_MS * 1000000ull || now - p->drawn_ns < BETWEEN_MS * 1000000ull)
+	if (!is_due(p, now))
 		return;
 	rp_buf line;
 	rp_buf_init(&line, 4000);
 	rp_buf_addc(&line, '\r');
 	rp_progress_line(p->what, done, total, now - p->start_ns, rp_term_width(p->fd), &line);
-	rp_buf_adds(&line, "\033[K");
-	if (!line.failed)
-		rp_write_fd(p->fd, line.data, line.len, "stderr", NULL);
-	rp_buf_free(&line);
-	p->drawn = true;
-	p->drawn_ns = now;
+	draw(p, &line, now);
+}
+
+void rp_progress_facts(rp_progress *p, const char *facts)
+{
+	uint64_t now = rp_now_ns();
+	if (!is_due(p, now))
+		return;
+	rp_buf line;
+	rp_buf_init(&line, 4000);
+	rp_buf_addc(&line, '\r');
+	put_line(p->what, facts, strlen(facts), rp_term_width(p->fd), &line);
+	draw(p, &line, now);
 }
 
 void rp_progress_end(rp_progress *p)

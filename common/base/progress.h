@@ -22,6 +22,8 @@ void rp_progress_init(rp_progress *p, const char *program, int fd, bool quiet);
 void rp_progress_begin(rp_progress *p, const char *what);
 /* done of total bytes are through; total 0 when unknown. */
 void rp_progress_update(rp_progress *p, uint64_t done, uint64_t total);
+/* The same with facts of the caller's own, which begin with two spaces. */
+void rp_progress_facts(rp_progress *p, const char *facts);
 /* The work ended or something else is about to be written: erase the line. */
 void rp_progress_end(rp_progress *p);
 

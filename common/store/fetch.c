@@ -1,10 +1,12 @@
 /* What a source on the command line names. */
 #include "store/fetch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/progress.h"
 #include "store/fetch_impl.h"
 #include "store/seeds.h"
 #include "store/store.h"
@@ -91,4 +93,26 @@ rp_code rp_fetch(const rp_fetch_opts *o, const char *source, char **path, rp_err
 	return rp_fail(err, strchr(source, '/') != NULL && strstr(source, "://") == NULL ? RP_NOT_FOUND : RP_USAGE,
 		"%s: neither an http, https or file address, nor hf:org/repo, a file or folder here, nor an id of the catalogue",
 		rp_show(shown, sizeof shown, source, strlen(source)));
+}
+
+char *rp_fetch_facts(char *out, size_t size, const rp_fetch_event *e)
+{
+	char a[32], b[32];
+	rp_buf text;
+	rp_buf_init(&text, 1000);
+	if (e->total > 0)
+		rp_buf_addf(&text, "  %u%%  %s of %s verified", (unsigned)((double)e->verified / (double)e->total * 100),
+			rp_size_text(a, sizeof a, e->verified), rp_size_text(b, sizeof b, e->total));
+	if (e->rate >= 1)
+		rp_buf_addf(&text, "  %s/s", rp_size_text(a, sizeof a, (uint64_t)e->rate));
+	if (e->rate >= 1 && e->total > e->verified && (double)(e->total - e->verified) / e->rate < 1e6) {
+		uint64_t s = (uint64_t)((double)(e->total - e->verified) / e->rate);
+		rp_buf_addf(&text, s >= 3600 ? "  %llu:%02llu:%02llu left" : "  %.0llu%llu:%02llu left", (unsigned long long)(s / 3600),
+			(unsigned long long)(s / 60 % 60), (unsigned long long)(s % 60));
+	}
+	if (e->sources > 1)
+		rp_buf_addf(&text, "  %u sources", e->sources);
+	snprintf(out, size, "%s", text.data != NULL ? text.data : "");
+	rp_buf_free(&text);
+	return out;
 }

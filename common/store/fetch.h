@@ -12,6 +12,7 @@ typedef enum rp_fetch_kind {
 	RP_FETCH_NOTE,     /* text: a state change worth a line: a source dropped, a restart, a wait */
 	RP_FETCH_PROGRESS, /* figures */
 	RP_FETCH_FILE,     /* text: path of a file that got its final name */
+	RP_FETCH_PLAN,     /* with dry_run, once a group of files: total, verified (what is here), room */
 } rp_fetch_kind;
 
 typedef struct rp_fetch_event {
@@ -20,6 +21,7 @@ typedef struct rp_fetch_event {
 	uint64_t total, verified; /* bytes; total 0: not known */
 	uint64_t received;        /* from the network, in this run */
 	uint64_t at_start;        /* of verified: what was there */
+	uint64_t room;            /* of PLAN: bytes that are free where the files go */
 	double rate;              /* bytes a second over the last seconds */
 	unsigned sources, connections; /* in use */
 } rp_fetch_event;
@@ -34,6 +36,7 @@ typedef struct rp_fetch_opts {
 	unsigned connections; /* 1 to RP_JOB_MAX_CONNECTIONS */
 	unsigned retries;     /* in a row, of one source */
 	bool netrc, offline;
+	bool dry_run; /* fetch no more than the manifest and piece index of a model; *path is where the rest would go */
 	const char *proxy;
 	uint64_t limit_rate;
 	const char *program;
@@ -44,6 +47,14 @@ typedef struct rp_fetch_opts {
 
 /* Whatever source names: an address, file://, hf:, a file or folder on this machine, an id of the catalogue. *path as below. */
 rp_code rp_fetch(const rp_fetch_opts *o, const char *source, char **path, rp_error *err);
+/* "  42%  1.10 of 2.62 GiB verified  ...", for a line of progress; cut to size. Returns out. */
+char *rp_fetch_facts(char *out, size_t size, const rp_fetch_event *event);
+
+typedef enum rp_presence { RP_ABSENT, RP_PARTLY, RP_PRESENT } rp_presence;
+
+/* Whether a model of the catalogue is in the store, by its manifest and index and the sizes of its files; *bytes: of all files, 0
+ * when not known yet. Never touches the network. */
+rp_presence rp_fetch_presence(const char *store, const rp_catalog_model *m, uint64_t *bytes);
 /* The catalogue; rp_catalog_free it. */
 rp_code rp_fetch_catalog(const rp_fetch_opts *o, rp_catalog **out, rp_error *err);
 

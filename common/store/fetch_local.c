@@ -34,13 +34,13 @@ static rp_code copy_bytes(const rp_fetch_opts *o, int fd, const struct stat *st,
 	make_key(st, path, &key);
 	rc = rp_job_add(job, target->folder, target->shown, target->name, key.data, key.len, (uint64_t)st->st_size, NULL, 0,
 		whole_known ? whole : NULL, &item, err);
-	if (rc == RP_OK)
+	if (rc == RP_OK && !o->dry_run)
 		rc = rp_seed_from(job, item, fd, path, true, err);
-	if (rc == RP_OK && item->n_done < item->n_pieces)
+	if (rc == RP_OK && !o->dry_run && item->n_done < item->n_pieces)
 		rc = rp_fail(err, RP_READ, "%s: cannot read all of it; it is shorter than it was", path);
 	if (rc == RP_OK)
 		rc = rp_job_run(job, err);
-	if (rc == RP_OK)
+	if (rc == RP_OK && !o->dry_run)
 		rp_fetch_keep_tree(o, item);
 	else if (item != NULL && rc == RP_HASH)
 		rp_part_discard(&item->part);
@@ -62,9 +62,9 @@ static rp_code copy_file(const rp_fetch_opts *o, const char *path, const rp_targ
 		rc = rp_fail(err, RP_READ, "%s: is no regular file", path);
 	else if (fstatat(target->folder, target->name, &there, 0) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
 		rc = rp_fail(err, RP_USAGE, "%s: is the file itself; nothing to copy", target->path);
-	else if (st.st_size == 0)
+	else if (st.st_size == 0 && !o->dry_run)
 		rc = rp_write_file(target->path, "", 0, 0644, err);
-	else
+	else if (st.st_size > 0)
 		rc = copy_bytes(o, fd, &st, path, target, err);
 	close(fd);
 	return rc;

@@ -92,7 +92,7 @@ static rp_code add_file(model_fetch *f, rp_job *job, const char *name, uint64_t 
 	rp_sha256_final(h, key);
 	rp_sha256_free(h);
 	rc = rp_job_add(job, f->folder, f->shown, name, key, sizeof key, size, pieces, n_pieces, NULL, &item, err);
-	if (rc == RP_OK && item->n_done < item->n_pieces && !f->seeds_known) {
+	if (rc == RP_OK && item->n_done < item->n_pieces && !f->seeds_known && !f->o->dry_run) {
 		rc = rp_seeds_find(f->o, &f->seeds, err);
 		f->seeds_known = true;
 	}
@@ -109,13 +109,15 @@ static rp_code need_pinned(model_fetch *f, const rp_catalog_file *file, rp_buf *
 	rp_code rc = read_pinned(f->folder, file, out, err);
 	if (rc != RP_NOT_FOUND)
 		return rc;
+	rp_fetch_opts own = *f->o;
+	own.dry_run = false; /* without them nothing could be said of the rest */
 	rp_job *job;
 	rp_piece all = {.size = file->size};
 	memcpy(all.sha256, file->sha256, RP_HASH_BYTES);
 	if (file->size > RP_JOB_MAX_PIECE)
 		return rp_fail(err, RP_UNSUPPORTED, "%s: %s has %llu bytes; this build takes %d MiB of such a file", f->m->id, file->path,
 			(unsigned long long)file->size, RP_JOB_MAX_PIECE >> 20);
-	rc = rp_job_new(f->o, f->net, &job, err);
+	rc = rp_job_new(&own, f->net, &job, err);
 	if (rc != RP_OK)
 		return rc;
 	rc = add_file(f, job, file->path, file->size, &all, 1, file->url, err);
@@ -163,8 +165,10 @@ static rp_code fetch_indexed(model_fetch *f, const rp_piece_index *index, rp_err
 		return rc;
 	for (size_t i = 0; i < index->n_files && rc == RP_OK; i++) {
 		const rp_piece_file *file = &index->files[i];
-		if (is_there(f->folder, file->path, file->size))
+		if (is_there(f->folder, file->path, file->size)) {
+			rp_job_count_present(job, file->size);
 			continue;
+		}
 		const char *pinned = NULL;
 		for (size_t k = 0; k < f->m->n_files; k++)
 			if (strcmp(f->m->files[k].path, file->path) == 0)
@@ -251,4 +255,37 @@ rp_code rp_fetch_adapter(const rp_fetch_opts *o, const rp_catalog_adapter *a, ch
 	rp_net_close(net);
 	rp_target_free(&target);
 	return rc;
+}
+
+static rp_presence look_at_files(int folder, const rp_piece_index *index, uint64_t *bytes)
+{
+	bool all = true;
+	for (size_t i = 0; i < index->n_files; i++) {
+		*bytes += index->files[i].size;
+		all &= is_there(folder, index->files[i].path, index->files[i].size);
+	}
+	return all ? RP_PRESENT : RP_PARTLY;
+}
+
+rp_presence rp_fetch_presence(const char *store, const rp_catalog_model *m, uint64_t *bytes)
+{
+	const rp_catalog_file *manifest = rp_catalog_role(m, RP_ROLE_MANIFEST), *pieces = rp_catalog_role(m, RP_ROLE_INDEX);
+	char *below = rp_asprintf("models/%s", m->id);
+	int folder = -1;
+	rp_piece_index *index = NULL;
+	rp_buf text = {0}, list = {0};
+	rp_presence found = RP_ABSENT;
+	*bytes = 0;
+	if (below != NULL && manifest != NULL && pieces != NULL && rp_folder_open(store, below, false, &folder, NULL) == RP_OK) {
+		found = RP_PARTLY;
+		if (read_pinned(folder, manifest, &text, NULL) == RP_OK && read_pinned(folder, pieces, &list, NULL) == RP_OK &&
+			rp_piece_index_parse(pieces->path, list.data, list.len, &index, NULL) == RP_OK)
+			found = look_at_files(folder, index, bytes);
+		close(folder);
+	}
+	rp_piece_index_free(index);
+	rp_buf_free(&text);
+	rp_buf_free(&list);
+	free(below);
+	return found;
 }

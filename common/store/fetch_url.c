@@ -172,7 +172,7 @@ void rp_fetch_keep_tree(const rp_fetch_opts *o, const rp_item *item)
 rp_code rp_fetch_seeds(const rp_fetch_opts *o, rp_job *job, rp_item *item, rp_error *err)
 {
 	rp_seeds seeds;
-	if (item->n_done == item->n_pieces || (item->pieces == NULL && !item->whole_known))
+	if (item->n_done == item->n_pieces || (item->pieces == NULL && !item->whole_known) || o->dry_run)
 		return RP_OK;
 	rp_code rc = rp_seeds_find(o, &seeds, err);
 	if (rc != RP_OK)
@@ -209,7 +209,7 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 		rc = add_mirrors(o, net, job, item, url, err);
 	if (rc == RP_OK)
 		rc = rp_job_run(job, err);
-	if (rc == RP_OK)
+	if (rc == RP_OK && !o->dry_run)
 		rp_fetch_keep_tree(o, item);
 	else if (item != NULL && (!k->lasting || (rc == RP_HASH && k->pieces == NULL)))
 		rp_part_discard(&item->part);
@@ -236,7 +236,9 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 	rc = rp_get_head(o, net, url, true, &head, err);
 	if (rc != RP_OK)
 		return rc;
-	if (head.size == 0) {
+	if (o->dry_run && (head.size == 0 || head.size == RP_NET_UNKNOWN)) {
+		rp_note(o, "%s: the server tells %s", target->name, head.size == 0 ? "that it is empty" : "no size");
+	} else if (head.size == 0) {
 		rc = fetch_empty(target, &k, err);
 	} else if (head.size == RP_NET_UNKNOWN) {
 		uint64_t size;

@@ -233,8 +233,8 @@ rp_code rp_job_add(rp_job *job, int folder, const char *shown, const char *name,
 	rp_code rc = make_item(item, size, pieces, (size_t)n, whole, err);
 	if (rc == RP_OK)
 		rc = rp_part_open(&item->part, folder, shown, name, key, key_len, size, (size_t)n, err);
-	if (rc == RP_OK && (rc = look_at_all(job, item, err)) == RP_OK && item->n_done < item->n_pieces)
-		rc = rp_part_reserve(&item->part, err);
+	if (rc == RP_OK)
+		rc = look_at_all(job, item, err);
 	if (rc != RP_OK) {
 		free_item(item);
 		return rc;
@@ -243,6 +243,13 @@ rp_code rp_job_add(rp_job *job, int folder, const char *shown, const char *name,
 	job->total += size;
 	*out = item;
 	return RP_OK;
+}
+
+void rp_job_count_present(rp_job *job, uint64_t bytes)
+{
+	job->total += bytes;
+	job->verified += bytes;
+	job->at_start += bytes;
 }
 
 /* The origin of a URL, made when it is new. */

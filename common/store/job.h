@@ -151,6 +151,8 @@ rp_code rp_job_add_place(rp_job *job, rp_item *item, const char *url, bool secre
 bool rp_job_look(rp_job *job, rp_item *item, size_t piece, unsigned char *scratch);
 /* Fetch what is missing, publish what is whole. */
 rp_code rp_job_run(rp_job *job, rp_error *err);
+/* A file that belongs to the group and is there already; for the figures only. */
+void rp_job_count_present(rp_job *job, uint64_t bytes);
 uint64_t rp_job_piece_offset(const rp_item *item, size_t piece);
 uint64_t rp_job_piece_size(const rp_item *item, size_t piece);
 void rp_job_piece_done(rp_job *job, rp_item *item, size_t piece); /* verified and recorded */

@@ -1,7 +1,9 @@
 /* The loop of a job: which connection brings which pieces, and what workers report. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/progress.h"
 #include "store/job.h"
 
 enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2 };
@@ -307,13 +309,41 @@ static rp_code step(rp_job *job, rp_error *err)
 	return RP_OK;
 }
 
+/* Room for everything, before anything is fetched. All files of a job go to one folder. */
+static rp_code make_room(rp_job *job, rp_error *err)
+{
+	uint64_t wanted = 0, room = 0;
+	char a[32], b[32];
+	rp_code rc = RP_OK;
+	for (size_t i = 0; i < job->n_items && rc == RP_OK; i++) {
+		uint64_t one = 0;
+		rc = rp_part_room(&job->items[i]->part, &one, &room, err);
+		wanted += one;
+	}
+	if (rc == RP_OK && job->o->dry_run && job->o->event != NULL)
+		job->o->event(job->o->user, &(rp_fetch_event){.kind = RP_FETCH_PLAN, .total = job->total, .verified = job->verified, .room = room});
+	if (rc == RP_OK && wanted > room)
+		rc = rp_fail(err, RP_DISK_FULL, "%s: %s more are needed there and %s are free", job->items[0]->part.path, rp_size_text(a, sizeof a, wanted),
+			rp_size_text(b, sizeof b, room));
+	for (size_t i = 0; i < job->n_items && rc == RP_OK && !job->o->dry_run; i++)
+		if (job->items[i]->n_done < job->items[i]->n_pieces)
+			rc = rp_part_reserve(&job->items[i]->part, err);
+	return rc;
+}
+
 rp_code rp_job_run(rp_job *job, rp_error *err)
 {
 	rp_error local = {0};
 	job->err = &local;
 	job->start_ns = rp_now_ns();
-	if (job->n_items == 0)
+	if (job->n_items == 0) {
+		if (job->o->dry_run && job->o->event != NULL)
+			job->o->event(job->o->user, &(rp_fetch_event){.kind = RP_FETCH_PLAN, .total = job->total, .verified = job->verified});
 		return RP_OK;
+	}
+	rp_code rc = make_room(job, err);
+	if (rc != RP_OK || job->o->dry_run)
+		return rc;
 	job->max_buffers = job->buffer_bytes > 0 ? RP_JOB_POOL_BYTES / job->buffer_bytes : 1;
 	if (job->max_buffers > 2 * RP_JOB_MAX_CONNECTIONS)
 		job->max_buffers = 2 * RP_JOB_MAX_CONNECTIONS;
@@ -322,7 +352,7 @@ rp_code rp_job_run(rp_job *job, rp_error *err)
 		job->n_conns = job->o->connections;
 	for (unsigned i = 0; i < job->n_conns; i++)
 		job->conns[i].job = job;
-	rp_code rc = rp_work_start(job, err);
+	rc = rp_work_start(job, err);
 	if (rc != RP_OK)
 		return rc;
 	while (job->code == RP_OK) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "store/folder.h"
@@ -170,6 +171,19 @@ void rp_part_close(rp_part *p)
 	free(p->journal_name);
 	memset(p, 0, sizeof *p);
 	p->fd = p->journal = -1;
+}
+
+rp_code rp_part_room(const rp_part *p, uint64_t *wanted, uint64_t *free_bytes, rp_error *err)
+{
+	struct stat st;
+	struct statvfs fs;
+	if (fstat(p->fd, &st) != 0 || fstatvfs(p->fd, &fs) != 0)
+		return cannot(p, "ask for the room of the file system", err);
+	uint64_t has = (uint64_t)st.st_blocks * 512;
+	*wanted = has < p->size ? p->size - has : 0;
+	if (!rp_mul_u64(fs.f_bavail, fs.f_frsize, free_bytes))
+		*free_bytes = UINT64_MAX;
+	return RP_OK;
 }
 
 rp_code rp_part_reserve(rp_part *p, rp_error *err)

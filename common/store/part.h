@@ -37,6 +37,8 @@ typedef enum rp_record { RP_RECORD_NONE, RP_RECORD_UNSURE, RP_RECORD_SURE } rp_r
 rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
 	size_t n_pieces, rp_error *err);
 void rp_part_close(rp_part *p); /* a zeroed one is fine */
+/* Bytes that the file system has not given it yet, and how many it has free for us. */
+rp_code rp_part_room(const rp_part *p, uint64_t *wanted, uint64_t *free_bytes, rp_error *err);
 /* Reserve the bytes still missing, where the file system can: a full disk shows now. */
 rp_code rp_part_reserve(rp_part *p, rp_error *err);
 /* What the journal says of a piece. SURE: it is there, with this hash. UNSURE: it was; read it and compare. */

@@ -83,7 +83,8 @@ static bool add(rp_seeds *s, const char *path, const char *name, uint64_t size)
 	return seed->path != NULL;
 }
 
-static void walk(rp_seeds *s, const char *folder, unsigned depth)
+/* least: smaller files are passed over; in caches they are many and gain nothing. */
+static void walk(rp_seeds *s, const char *folder, unsigned depth, off_t least)
 {
 	DIR *dir = depth < MAX_DEPTH ? opendir(folder) : NULL;
 	for (struct dirent *e; dir != NULL && s->n < MAX_SEEDS && (e = readdir(dir)) != NULL;) {
@@ -94,8 +95,8 @@ static void walk(rp_seeds *s, const char *folder, unsigned depth)
 			size_t n = strlen(e->d_name);
 			bool partial = n > 5 && strcmp(e->d_name + n - 5, ".part") == 0;
 			if (S_ISDIR(st.st_mode))
-				walk(s, path, depth + 1);
-			else if (S_ISREG(st.st_mode) && st.st_size >= MIN_SEED_BYTES && !partial)
+				walk(s, path, depth + 1, least);
+			else if (S_ISREG(st.st_mode) && st.st_size >= least && !partial)
 				add(s, path, e->d_name, (uint64_t)st.st_size);
 		}
 		free(path);
@@ -133,7 +134,7 @@ rp_code rp_seeds_find(const rp_fetch_opts *o, rp_seeds *out, rp_error *err)
 		return rc;
 	*out = (rp_seeds){0};
 	for (size_t i = 0; i < n; i++) {
-		walk(out, roots[i], 0);
+		walk(out, roots[i], 0, MIN_SEED_BYTES);
 		free(roots[i]);
 	}
 	free(roots);
@@ -141,7 +142,7 @@ rp_code rp_seeds_find(const rp_fetch_opts *o, rp_seeds *out, rp_error *err)
 		char *path = rp_is_local(o->mirrors.v[i]) ? rp_local_path(o->mirrors.v[i]) : NULL;
 		struct stat st;
 		if (path != NULL && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			walk(out, path, MAX_DEPTH - 2);
+			walk(out, path, MAX_DEPTH - 2, 1);
 		else if (path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 			add(out, path, path, (uint64_t)st.st_size);
 		free(path);
