@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Debian 12's headers (1.3.239) are older than these two extensions; only their names are needed to list them. */
 #define COOPMAT_KHR "VK_KHR_cooperative_matrix"
@@ -69,6 +70,13 @@ static rp_code read_extensions(rp_vk_instance *in, VkPhysicalDevice d, extension
 	return RP_OK;
 }
 
+/* A CPU device's memory is the system's, whatever it says: older lavapipe always says 2 GiB, and allocates more all the same. */
+static uint64_t system_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
 void rp_vk_phys_heaps(rp_vk_instance *in, rp_vk_phys *p)
 {
 	VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = { .sType =
@@ -84,6 +92,8 @@ void rp_vk_phys_heaps(rp_vk_instance *in, rp_vk_phys *p)
 		rp_vk_heap *h = &p->info.heaps[i];
 		h->size = p->memory.memoryHeaps[i].size;
 		h->local = (p->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+		if (p->info.type == RP_VK_CPU && h->size < system_bytes())
+			h->size = system_bytes();
 		h->budget = known && budget.heapBudget[i] != 0 ? budget.heapBudget[i] : h->size;
 		h->used = known ? budget.heapUsage[i] : 0;
 	}

@@ -81,7 +81,8 @@ typedef struct rp_vk_info {
 	uint32_t max_push;       /* push constant bytes */
 	uint32_t max_shared;     /* workgroup memory */
 	uint32_t max_buffers;    /* storage buffers a kernel can see */
-	uint32_t max_workgroup, max_workgroup_size[3], max_groups[3]; /* invocations a workgroup, in each dimension; workgroups a dispatch */
+	uint32_t max_workgroup, max_workgroup_size[3]; /* invocations a workgroup: in all, in each dimension */
+	uint32_t max_groups[3];                        /* workgroups a dispatch */
 	float timestamp_ns; /* nanoseconds a timestamp tick */
 	uint32_t timestamp_bits; /* 0: the compute queue has no timestamps */
 } rp_vk_info;
@@ -134,7 +135,7 @@ uint64_t rp_vk_buf_size(const rp_vk_buf *b);
  * device's turns apart by rp_vk_wait and rp_vk_submit. */
 void *rp_vk_buf_map(const rp_vk_buf *b);
 
-/* Would `bytes` more of device memory fit the budget? RP_NO_MEMORY with needed, free and total otherwise; `what` says for what. */
+/* Would `bytes` more of device memory fit the budget? Otherwise RP_NO_MEMORY with needed, free and total; what: for messages. */
 rp_code rp_vk_fits(rp_vk *vk, uint64_t bytes, const char *what, rp_error *err);
 uint64_t rp_vk_allocated(const rp_vk *vk); /* of device memory, by this rp_vk */
 
@@ -169,7 +170,7 @@ static inline uint32_t rp_vk_f32_bits(float f)
 /* A kernel with values for its constants (others keep their defaults). workgroup NULL, or 0 in a dimension: the kernel's own.
  * subgroup_size 0: the driver's choice; else required where the device can (RP_VK_SUBGROUP_SIZE), and then subgroups are
  * full. The pipeline belongs to vk; the same arguments give the same pipeline. k and its tables must outlive vk.
- * RP_UNSUPPORTED: the kernel needs a feature or a size the device lacks. RP_INTERNAL: an unknown constant, a group other than 0. */
+ * RP_UNSUPPORTED: the kernel needs a feature or size the device lacks. RP_INTERNAL: an unknown constant, a group but 0. */
 rp_code rp_vk_pipeline_get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
 	uint32_t subgroup_size, rp_vk_pipeline **out, rp_error *err);
 const rp_kernel *rp_vk_pipeline_kernel(const rp_vk_pipeline *p);
@@ -199,7 +200,8 @@ rp_code rp_vk_cmd_dispatch(rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *bi
 	size_t push_bytes, uint32_t x, uint32_t y, uint32_t z, rp_error *err);
 rp_code rp_vk_cmd_copy(rp_vk_cmd *c, rp_vk_buf *from, uint64_t from_offset, rp_vk_buf *to, uint64_t to_offset, uint64_t n,
 	rp_error *err);
-rp_code rp_vk_cmd_fill(rp_vk_cmd *c, rp_vk_buf *b, uint64_t offset, uint64_t n, uint32_t word, rp_error *err); /* multiples of 4 */
+/* offset and n are multiples of 4 */
+rp_code rp_vk_cmd_fill(rp_vk_cmd *c, rp_vk_buf *b, uint64_t offset, uint64_t n, uint32_t word, rp_error *err);
 /* A point in time: when all work before it is done. label must outlive c. At most RP_VK_MAX_MARKS a recording, later ones are
  * ignored, as all are when the queue has no timestamps. */
 enum { RP_VK_MAX_MARKS = 4096 };
