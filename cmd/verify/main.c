@@ -3,11 +3,14 @@
 
 #include "base/signals.h"
 #include "base/term.h"
+#include "store/hashcache.h"
+#include "store/store.h"
 
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WANTED(field) offsetof(verify_opts, field)
@@ -15,6 +18,7 @@
 static const verify_mode modes[] = {
 	{"check", WANTED(check), verify_check},
 	{"print", WANTED(print), verify_print},
+	{"bad-pieces", WANTED(bad_pieces), verify_bad_pieces},
 };
 
 static bool given(const verify_state *v, const char *option)
@@ -98,7 +102,35 @@ static rp_code run_mode(verify_state *v, rp_error *err)
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
 		if (*(const bool *)((const char *)&v->o + modes[i].wanted_at))
 			return modes[i].run(v, err);
-	return rp_fail(err, RP_USAGE, "nothing to do: give -c or --print");
+	return verify_operands(v, err);
+}
+
+/* What is read may be anywhere, so all that may be read stays readable; nothing but the cache of hashes may be written, and there is
+ * no network and no other program any more. */
+static rp_code confine(verify_state *v, rp_error *err)
+{
+	const char *const read[] = {"/"}, *const write[] = {v->store};
+	rp_confinement c = {.read = read, .n_read = 1, .write = write, .n_write = v->cache != NULL};
+	return rp_confine(&c, &v->confined, err);
+}
+
+static rp_code open_store(verify_state *v, rp_error *err)
+{
+	struct stat st;
+	bool sums = v->o.check || v->o.print;
+	char *found = NULL;
+	if (sums)
+		return RP_OK;
+	if (v->o.store == NULL)
+		rp_store_dir(&found, NULL); /* without a home there is no store */
+	else if ((found = rp_strdup(v->o.store)) == NULL)
+		return rp_no_memory(err, strlen(v->o.store), "a path");
+	if (found == NULL || stat(found, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		free(found);
+		return v->o.store == NULL ? RP_OK : rp_fail(err, RP_NOT_FOUND, "%s: no such folder (--store)", v->o.store);
+	}
+	v->store = found;
+	return v->o.no_cache || v->o.bad_pieces ? RP_OK : rp_hash_cache_open(v->store, &v->cache, err);
 }
 
 static rp_code verify(verify_state *v, int argc, char **argv, rp_error *err)
@@ -113,7 +145,10 @@ static rp_code verify(verify_state *v, int argc, char **argv, rp_error *err)
 	*err = (rp_error){0}; /* what was tried on the way is no news */
 	last_wins(v, argc, argv);
 	rp_progress_init(&v->progress, verify_program.name, STDERR_FILENO, v->o.quiet || v->o.status);
-	return run_mode(v, err);
+	code = open_store(v, err);
+	if (code == RP_OK)
+		code = confine(v, err);
+	return code == RP_OK ? run_mode(v, err) : code;
 }
 
 int main(int argc, char **argv)
@@ -135,5 +170,7 @@ int main(int argc, char **argv)
 	}
 	rp_buf_free(&v.out);
 	rp_parsed_free(&v.parsed);
+	rp_hash_cache_close(v.cache);
+	free(v.store);
 	return (int)code;
 }

@@ -100,6 +100,8 @@ rp_code verify_summary(verify_state *v, rp_error *err)
 		rp_jsonw_u64(&w, v->n_ok);
 		rp_jsonw_key(&w, "failed");
 		rp_jsonw_u64(&w, v->n_failed);
+		rp_jsonw_key(&w, "cached");
+		rp_jsonw_u64(&w, v->n_cached);
 		rp_jsonw_key(&w, "bytes_read");
 		rp_jsonw_u64(&w, v->bytes);
 		rp_jsonw_key(&w, "seconds");
@@ -114,9 +116,11 @@ rp_code verify_summary(verify_state *v, rp_error *err)
 		return verify_record_end(v, &w, err);
 	}
 	if (!v->o.quiet && !v->o.status) {
-		char size[32];
-		verify_say(v, "%llu ok, %llu failed; %s read in %.1f s", (unsigned long long)v->n_ok, (unsigned long long)v->n_failed,
-			rp_size_text(size, sizeof size, v->bytes), seconds);
+		char size[32], cached[80] = "";
+		if (v->n_cached > 0)
+			snprintf(cached, sizeof cached, "; %llu not changed since they were read last", (unsigned long long)v->n_cached);
+		verify_say(v, "%llu ok, %llu failed; %s read in %.1f s%s", (unsigned long long)v->n_ok, (unsigned long long)v->n_failed,
+			rp_size_text(size, sizeof size, v->bytes), seconds, cached);
 	}
 	return RP_OK;
 }

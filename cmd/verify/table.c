@@ -7,6 +7,17 @@ static const rp_opt table[] = {
 	{.name = "check", .letter = 'c', .group = "What to do", .help = "read sums from the files and check them, as sha256sum -c does", AT(check),
 		.more = "GNU lines, BSD lines, escaped names. Output, messages and exit status are those of sha256sum."},
 	{.name = "print", .letter = 'p', .group = "What to do", .help = "print sums, line for line as sha256sum does", AT(print)},
+	{.name = "bad-pieces", .group = "What to do", .help = "list missing and damaged pieces, for reploid-fetch --only -", AT(bad_pieces)},
+
+	{.name = "sha256", .kind = RP_OPT_STRING, .group = "Models", .arg = "HEX", .help = "the SHA-256 the file must have", AT(sha256)},
+	{.name = "identity", .kind = RP_OPT_STRING, .group = "Models", .arg = "DIGEST", .help = "the SHA-256 the model's manifest must have",
+		AT(identity), .more = "With or without sha256: before it."},
+	{.name = "index", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Models", .arg = "FILE",
+		.def_text = "one in the model's folder, or what was kept when the file was fetched", .help = "the list of the pieces' sums", AT(index)},
+	{.name = "store", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = "Models", .arg = "DIR",
+		.def_text = "~/.local/share/reploid", .help = "where models, piece lists and the cache of hashes are", AT(store)},
+	{.name = "paranoid", .group = "Models", .help = "read everything again, whatever the cache of hashes says", AT(paranoid)},
+	{.name = "no-cache", .group = "Models", .help = "neither use nor write the cache of hashes", AT(no_cache)},
 
 	{.name = "blake3", .group = "Sums", .help = "BLAKE3 instead of SHA-256: lists as b3sum has them", AT(blake3)},
 	{.name = "tag", .group = "Sums", .help = "print BSD lines: SHA256 (NAME) = HEX", AT(tag)},
@@ -26,7 +37,7 @@ static const rp_opt table[] = {
 		.help = "threads that read and hash", AT(threads), .more = "0 is the default."},
 };
 
-static const char *const synopsis[] = {"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
+static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...", "--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};

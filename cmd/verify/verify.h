@@ -12,7 +12,7 @@
 #define VERIFY_SCHEMA "reploid-verify/1"
 
 typedef struct verify_opts {
-	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json;
+	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json, paranoid, no_cache;
 	const char *sha256, *identity, *index, *store;
 	uint64_t threads;
 } verify_opts;
@@ -25,11 +25,12 @@ typedef struct verify_state {
 	uint64_t start_ns;
 	rp_progress progress;
 	rp_confined confined;
-	const char *store; /* NULL: there is none */
+	char *store; /* NULL: there is none */
+	struct rp_hash_cache *cache; /* NULL: none is used */
 	rp_buf out;       /* on its way to standard output */
 	bool stdin_read;
 	rp_code first;    /* of what failed; RP_OK: nothing did */
-	uint64_t n_ok, n_failed, bytes; /* results and bytes read */
+	uint64_t n_ok, n_failed, n_cached, bytes; /* results; files not read again; bytes read */
 } verify_state;
 
 /* ---- modes ---- */
@@ -43,6 +44,8 @@ typedef struct verify_mode {
 
 rp_code verify_print(verify_state *v, rp_error *err);
 rp_code verify_check(verify_state *v, rp_error *err);
+rp_code verify_bad_pieces(verify_state *v, rp_error *err);
+rp_code verify_operands(verify_state *v, rp_error *err);
 
 /* ---- output.c ---- */
 /* Data for standard output; kept back until there is more of it, something is said, or the end. */

@@ -1,3 +1,4 @@
+#include "internal.h"
 #include "json.h"
 
 #include <stdio.h>

@@ -1,0 +1,114 @@
+/* Model files that come without a list of their own: what --sha256, --index and the trees kept since they were fetched say of them. */
+#include "subject.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash != NULL ? slash + 1 : path;
+}
+
+static rp_code expect_sha256(verify_item *item, const char *text, rp_error *err)
+{
+	if (!rp_unhex(item->sha256, RP_HASH_BYTES, text, strlen(text)))
+		return rp_fail(err, RP_USAGE, "--sha256: expected 64 hexadecimal digits");
+	item->sha256_known = true;
+	return RP_OK;
+}
+
+static rp_code expect_index(verify_subject *s, verify_item *item, rp_error *err)
+{
+	const char *path = s->v->o.index, *name = base_name(item->path);
+	char *text = NULL;
+	size_t n = 0;
+	rp_code code = RP_OK;
+	if (s->index == NULL) {
+		code = rp_read_file(path, RP_MAX_INDEX_BYTES, &text, &n, err);
+		if (code == RP_OK)
+			code = rp_piece_index_parse(path, text, n, &s->index, err);
+		free(text);
+	}
+	if (code != RP_OK)
+		return code;
+	const rp_piece_file *file = rp_piece_index_find(s->index, name);
+	if (file == NULL)
+		return rp_fail(err, RP_NOT_FOUND, "%s: lists no file named %s", path, name);
+	item->pieces = file->pieces;
+	item->n_pieces = file->n_pieces;
+	item->size = file->size;
+	item->size_known = true;
+	return RP_OK;
+}
+
+static rp_code expect(verify_subject *s, verify_item *item, rp_error *err)
+{
+	struct stat st;
+	const verify_opts *o = &s->v->o;
+	if (o->sha256 != NULL) {
+		rp_code code = expect_sha256(item, o->sha256, err);
+		if (code != RP_OK)
+			return code;
+	}
+	if (o->index != NULL)
+		return expect_index(s, item, err);
+	if (s->v->store == NULL || stat(item->path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return RP_OK;
+	return rp_tree_load(s->v->store, (uint64_t)st.st_size, &item->trees, &item->n_trees, err);
+}
+
+rp_code plain_read(verify_subject *s, rp_error *err)
+{
+	size_t n = s->model != NULL ? rp_model_n_files(s->model) : 0;
+	rp_code code = RP_OK;
+	if (s->folder && s->model == NULL) /* nothing says which files it should have */
+		return RP_OK;
+	for (size_t i = 0; code == RP_OK && (i < n || (i == 0 && n == 0)); i++) {
+		verify_item *item = subject_add(s, n > 0 ? rp_model_file(s->model, i)->path : s->path);
+		code = item == NULL ? rp_no_memory(err, sizeof *item, "the list of files") : expect(s, item, err);
+	}
+	return code;
+}
+
+static size_t equal_pieces(const verify_item *item, const rp_tree *t)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->n_pieces; i++)
+		n += item->ranges[i].done && memcmp(item->ranges[i].sha256, t->pieces[i], RP_HASH_BYTES) == 0;
+	return n;
+}
+
+/* Trees are found by size alone: the file is a copy of the one it shares most pieces with, if it shares half of them. */
+void plain_choose_tree(verify_item *item)
+{
+	const rp_tree *best = NULL;
+	size_t most = 0;
+	for (size_t i = 0; i < item->n_trees; i++) {
+		size_t n = item->trees[i]->piece_bytes == item->trees[0]->piece_bytes ? equal_pieces(item, item->trees[i]) : 0;
+		if (n > most) {
+			most = n;
+			best = item->trees[i];
+		}
+	}
+	if (best == NULL || most * 2 < best->n_pieces)
+		return;
+	rp_piece *pieces = rp_alloc_array(best->n_pieces, sizeof *pieces);
+	if (pieces == NULL)
+		return;
+	for (size_t i = 0; i < best->n_pieces; i++) {
+		pieces[i] = (rp_piece){.offset = item->ranges[i].offset, .size = item->ranges[i].size};
+		memcpy(pieces[i].sha256, best->pieces[i], RP_HASH_BYTES);
+	}
+	item->pieces = pieces;
+	item->n_pieces = best->n_pieces;
+	item->size = best->size;
+	item->size_known = true;
+	item->sources = best->sources;
+	item->n_sources = best->n_sources;
+	if (best->whole_known && !item->sha256_known) {
+		item->sha256_known = true;
+		memcpy(item->sha256, best->whole, RP_HASH_BYTES);
+	}
+}
