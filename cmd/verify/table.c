@@ -37,7 +37,8 @@ static const rp_opt table[] = {
 		.help = "threads that read and hash", AT(threads), .more = "0 is the default."},
 };
 
-static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...", "--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
+static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...",
+	"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
