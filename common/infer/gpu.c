@@ -301,7 +301,8 @@ static rp_code check_host(const rp_gpu *g, uint64_t bytes, rp_error *err)
 	if (!g->cpu || bytes <= left)
 		return RP_OK;
 	return rp_fail(err, RP_NO_MEMORY,
-		"%s: the model with one sequence needs %.0f MiB, %.0f MiB are free: use a smaller model or a shorter --ctx", g->device->name, (double)bytes / 1048576.0, (double)left / 1048576.0);
+		"%s: the model with one sequence needs %.0f MiB, %.0f MiB are free: use a smaller model or a shorter --ctx",
+		g->device->name, (double)bytes / 1048576.0, (double)left / 1048576.0);
 }
 
 static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
