@@ -113,6 +113,8 @@ static const type *check_ident(wl *w, expr *e)
 		wl_error(w, e->at, "'%s' takes no template list", e->name->s);
 		return w->t_error;
 	}
+	if (d->local && w->bypass_at && d->scope == w->bypass_scope && d->at > w->bypass_at)
+		wl_error(w, e->at, "a 'continue' before the declaration of '%s' leads here without it", e->name->s);
 	e->decl = d;
 	switch (d->kind) {
 	case D_CONST:

@@ -8,6 +8,7 @@ typedef struct place {
 	bool loop;        /* in a loop, for or while */
 	bool breakable;   /* in a loop or a switch */
 	bool continuing;  /* in a continuing block */
+	uint32_t *first_continue; /* body of a loop with a continuing block: where its first continue stands */
 } place;
 
 static void check_stmt(wl *w, stmt *s, place at);
@@ -237,19 +238,23 @@ static void check_switch(wl *w, stmt *s, place at)
 
 /* ---- loops ---- */
 
-static void check_loop(wl *w, stmt *s, place at)
+static void check_loop(wl *w, stmt *s)
 {
 	uint32_t outer, mark = enter_scope(w, &outer);
-	place in = {.loop = true, .breakable = true};
-	(void)at;
+	uint32_t first_continue = 0, scope_before = w->bypass_scope, at_before = w->bypass_at;
+	place in = {.loop = true, .breakable = true, .first_continue = &first_continue};
 	for (uint32_t i = 0; i < s->body->n_list; i++)
 		check_stmt(w, s->body->list[i], in);
 	if (s->other) { /* sees the names of the body */
 		place cont = {.continuing = true};
+		w->bypass_scope = w->scope;
+		w->bypass_at = first_continue;
 		uint32_t outer2, mark2 = enter_scope(w, &outer2);
 		for (uint32_t i = 0; i < s->other->n_list; i++)
 			check_stmt(w, s->other->list[i], cont);
 		leave_scope(w, mark2, outer2);
+		w->bypass_scope = scope_before;
+		w->bypass_at = at_before;
 	}
 	leave_scope(w, mark, outer);
 }
@@ -274,6 +279,8 @@ static void check_jump(wl *w, stmt *s, place at)
 		wl_error(w, s->at, at.continuing ? "'break' is not allowed in a continuing block; use 'break if'" : "'break' outside a loop or switch");
 	if (s->kind == SM_CONTINUE && !at.loop)
 		wl_error(w, s->at, at.continuing ? "'continue' is not allowed in a continuing block" : "'continue' outside a loop");
+	if (s->kind == SM_CONTINUE && at.first_continue && !*at.first_continue)
+		*at.first_continue = s->at;
 }
 
 static void check_local(wl *w, decl *d)
@@ -329,7 +336,7 @@ static void check_stmt(wl *w, stmt *s, place at)
 		check_switch(w, s, at);
 		break;
 	case SM_LOOP:
-		check_loop(w, s, at);
+		check_loop(w, s);
 		break;
 	case SM_FOR:
 		check_for(w, s);

@@ -238,6 +238,7 @@ struct wl {
 	decl *fn; /* function being checked */
 	decl_list locals; /* names bound in the function being checked, innermost last */
 	uint32_t scope, last_scope;
+	uint32_t bypass_scope, bypass_at; /* in a continuing block: names of that scope declared behind bypass_at may not exist */
 	uint32_t emission; /* counts calls of wgsl_to_glsl; 0 while checking */
 	uint32_t depth;    /* recursion of the checker */
 };
