@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "net/reply.h"
 
-enum { MAX_REDIRECTS = 10, CONNECT_SECONDS = 20, STALL_SECONDS = 20, STALL_BYTES = 1024, BUFFER_BYTES = 256 << 10 };
+enum { MAX_REDIRECTS = 10, CONNECT_SECONDS = 20, STALL_SECONDS = 20, STALL_BYTES = 1024, BUFFER_BYTES = 256 << 10, LEAST_BUCKET = 64 << 10, THROTTLE_MS = 10 };
 
 struct rp_net {
 	CURLM *multi;
@@ -16,6 +16,8 @@ struct rp_net {
 	char *proxy, *ca_file, *agent;
 	bool netrc;
 	uint64_t limit_rate;
+	double allowance; /* bytes that may be taken now, under limit_rate */
+	uint64_t filled_ns;
 	unsigned connections, stall_seconds;
 	rp_net_get *all;
 };
@@ -30,6 +32,7 @@ struct rp_net_get {
 	unsigned redirects;
 	size_t taken; /* of the bytes that will be delivered once more, because the exchange was paused */
 	bool headed, paused, stopped;
+	bool throttled; /* paused by limit_rate */
 	rp_code stop_code;
 	rp_error stop_error;
 	char trouble[CURL_ERROR_SIZE];
@@ -146,6 +149,48 @@ void rp_net_close(rp_net *net)
 	free(net);
 }
 
+/* ---- limit_rate: one bucket for all exchanges (libcurl's own limit lets each one burst anew) ---- */
+
+static void fill(rp_net *net)
+{
+	uint64_t now = rp_now_ns();
+	double most = (double)net->limit_rate / 10 < LEAST_BUCKET ? LEAST_BUCKET : (double)net->limit_rate / 10;
+	if (net->filled_ns != 0)
+		net->allowance += (double)(now - net->filled_ns) / 1e9 * (double)net->limit_rate;
+	if (net->allowance > most)
+		net->allowance = most;
+	net->filled_ns = now;
+}
+
+/* May these bytes be taken? If not, the exchange waits. */
+static bool take(rp_net_get *get, size_t n)
+{
+	rp_net *net = get->net;
+	if (net->limit_rate == 0)
+		return true;
+	fill(net);
+	get->throttled = net->allowance < (double)n;
+	if (!get->throttled)
+		net->allowance -= (double)n;
+	return !get->throttled;
+}
+
+/* True: some exchange waits still. */
+static bool let_flow(rp_net *net)
+{
+	bool waits = false;
+	if (net->limit_rate > 0)
+		fill(net);
+	for (rp_net_get *get = net->all; get != NULL; get = get->next) {
+		if (get->throttled && net->allowance >= CURL_MAX_WRITE_SIZE) {
+			get->throttled = false;
+			curl_easy_pause(get->easy, CURLPAUSE_CONT);
+		}
+		waits |= get->throttled;
+	}
+	return waits;
+}
+
 /* ---- callbacks of libcurl ---- */
 
 static size_t on_header(char *line, size_t one, size_t n, void *user)
@@ -193,6 +238,8 @@ static size_t on_body(char *data, size_t one, size_t n, void *user)
 	if (tell_head(get) != RP_OK)
 		return CURL_WRITEFUNC_ERROR;
 	size_t skip = get->taken <= n ? get->taken : n, used = n - skip;
+	if (used > 0 && !take(get, used))
+		return CURL_WRITEFUNC_PAUSE;
 	if (used > 0)
 		used = get->handler->body(get->user, (const unsigned char *)data + skip, n - skip);
 	if (used == RP_NET_STOP) {
@@ -216,7 +263,6 @@ static void set_limits(const rp_net *net, CURL *easy)
 	uint64_t share = net->limit_rate / net->connections;
 	long least = STALL_BYTES;
 	if (net->limit_rate > 0) {
-		curl_easy_setopt(easy, CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)(share > 0 ? share : 1));
 		if (share / 4 < (uint64_t)least)
 			least = share / 4 > 0 ? (long)(share / 4) : 1;
 	}
@@ -272,6 +318,8 @@ static void set_options(rp_net_get *get, const rp_net_request *r)
 
 rp_code rp_net_start(rp_net *net, const rp_net_request *r, rp_net_get **out, rp_error *err)
 {
+	if (!rp_net_is_usable(r->url))
+		return rp_fail(err, RP_USAGE, "not a usable http or https address");
 	bool secrets = r->home != NULL && (net->secret->next != NULL || rp_net_has_userinfo(r->home));
 	if (secrets && !rp_net_is_private(r->home)) {
 		char *shown = rp_net_shown(r->home);
@@ -309,7 +357,7 @@ rp_code rp_net_start(rp_net *net, const rp_net_request *r, rp_net_get **out, rp_
 
 void rp_net_resume(rp_net_get *get)
 {
-	if (get->paused) {
+	if (get->paused && !get->throttled) {
 		get->paused = false;
 		curl_easy_pause(get->easy, CURLPAUSE_CONT);
 	}
@@ -322,7 +370,7 @@ static bool follow(rp_net_get *get, rp_net_outcome *o)
 {
 	char *next = NULL;
 	curl_easy_getinfo(get->easy, CURLINFO_REDIRECT_URL, &next);
-	if (next == NULL || !rp_net_is_http(next)) {
+	if (next == NULL || !rp_net_is_usable(next)) {
 		o->code = rp_fail(&o->error, RP_NETWORK, "the server redirects (status %ld) to no http or https address", get->reply.status);
 		return false;
 	}
@@ -381,10 +429,6 @@ static void judge_failure(rp_net_get *get, CURLcode result, rp_net_outcome *o)
 	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
 		o->code = rp_fail(&o->error, RP_NETWORK, "the server's certificate is not accepted: %s", text);
 		return;
-	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
-		o->code = rp_fail(&o->error, RP_USAGE, "not a usable http or https address: %s", text);
-		return;
 	case CURLE_OUT_OF_MEMORY:
 		o->code = rp_no_memory(&o->error, 0, "a transfer");
 		return;
@@ -432,6 +476,8 @@ static void finish(rp_net_get *get, CURLcode result)
 rp_code rp_net_poll(rp_net *net, int timeout_ms, rp_error *err)
 {
 	int running, left;
+	if (let_flow(net) && timeout_ms > THROTTLE_MS)
+		timeout_ms = THROTTLE_MS;
 	CURLMcode rc = curl_multi_perform(net->multi, &running);
 	if (rc == CURLM_OK && timeout_ms > 0)
 		rc = curl_multi_poll(net->multi, NULL, 0, timeout_ms, NULL);

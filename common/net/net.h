@@ -82,6 +82,8 @@ void rp_net_wakeup(rp_net *net); /* from any thread: rp_net_poll returns soon */
 
 /* ---- URLs ---- */
 bool rp_net_is_http(const char *url);
+/* The same, and it can be parsed: it has a host. */
+bool rp_net_is_usable(const char *url);
 bool rp_net_same_origin(const char *a, const char *b); /* scheme, host and port */
 /* https, or a host that is this machine: fit for secrets. */
 bool rp_net_is_private(const char *url);

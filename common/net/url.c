@@ -27,6 +27,16 @@ bool rp_net_is_http(const char *url)
 	return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 }
 
+bool rp_net_is_usable(const char *url)
+{
+	CURLU *u = rp_net_is_http(url) ? parsed(url) : NULL;
+	char *host = u != NULL ? part(u, CURLUPART_HOST) : NULL;
+	bool usable = host != NULL && *host != '\0';
+	curl_free(host);
+	curl_url_cleanup(u);
+	return usable;
+}
+
 static bool same_part(CURLU *a, CURLU *b, CURLUPart what)
 {
 	char *x = part(a, what), *y = part(b, what);

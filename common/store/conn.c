@@ -181,6 +181,7 @@ static bool hand_over(rp_conn *c)
 	if (rp_work_put(c->job, &t) != RP_OK)
 		return false;
 	c->item->state[c->piece] = RP_PIECE_HASHING;
+	c->kept++;
 	c->buffer = NULL;
 	return true;
 }
@@ -268,7 +269,8 @@ static void judge(rp_conn *c, const rp_net_outcome *o)
 {
 	rp_job *job = c->job;
 	rp_place *p = c->place;
-	bool useful = c->bytes >= USEFUL_BYTES;
+	/* of a whole file that is read again only pieces that were missing count, else a wrong length would be read for ever */
+	bool useful = c->stream ? c->kept > 0 : c->bytes >= USEFUL_BYTES;
 	rp_error error = o->error;
 	if (o->stopped && o->code == RP_CANCELLED)
 		return;

@@ -126,7 +126,7 @@ static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_
 			continue; /* a local one has been looked at */
 		if (!checked) {
 			if (!told)
-				rp_note(o, "mirrors are left out: bytes of several sources can be put together only where a hash checks them (--sha256)");
+				rp_note(o, "mirror left out: bytes of several sources are put together only where a hash checks them (--sha256)");
 			told = true;
 			continue;
 		}

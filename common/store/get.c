@@ -48,6 +48,8 @@ static rp_code on_head(void *user, const rp_net_reply *r, rp_error *err)
 {
 	exchange *x = user;
 	x->answered = true;
+	if (r->status != 200 && !(r->status == 206 && x->head != NULL))
+		return rp_fail(err, RP_NETWORK, "the server says %ld where %s was expected", r->status, x->head != NULL ? "200 or 206" : "200");
 	if (x->head != NULL) {
 		free(x->head->url);
 		x->head->reply = *r;

@@ -82,10 +82,10 @@ typedef struct rp_conn {
 	bool mixed;        /* the buffer began with another origin's bytes */
 	bool skipping;     /* the piece is there already: its bytes are dropped (only a whole response) */
 	bool stream;       /* the response is the whole file */
-	bool whole_wanted; /* stop when done: pieces beyond end are not ours */
 	bool headed;
 	uint64_t first;    /* byte the request began at */
-	uint64_t start_ns, bytes, kept;
+	uint64_t start_ns, bytes;
+	size_t kept; /* pieces handed to the workers */
 } rp_conn;
 
 typedef enum rp_task_kind { RP_TASK_PIECE, RP_TASK_PUBLISH } rp_task_kind;
