@@ -54,7 +54,7 @@ static rp_code add_sources(const fetch_state *s, const char *source, paths *p, r
 {
 	char **roots, *data;
 	size_t n;
-	if (rp_is_local(source))
+	if (source != NULL && rp_is_local(source))
 		add_owned(p, rp_local_path(source));
 	for (size_t i = 0; i < s->o.mirrors.n && i < 16; i++)
 		if (rp_is_local(s->o.mirrors.v[i]))
@@ -70,6 +70,32 @@ static rp_code add_sources(const fetch_state *s, const char *source, paths *p, r
 		add_owned(p, roots[i]);
 	free(roots);
 	return RP_OK;
+}
+
+/* --only writes to the files its list names. */
+static void add_repaired(const fetch_state *s, paths *p)
+{
+	for (const char *line = s->list; line != NULL && line < s->list + s->list_len;) {
+		size_t n = strcspn(line, "\r\n");
+		const char *size = n > 5 && strncmp(line, "file ", 5) == 0 ? line + 5 : NULL;
+		const char *hash = size != NULL ? memchr(size, ' ', n - 5) : NULL;
+		const char *path = hash != NULL ? memchr(hash + 1, ' ', n - (size_t)(hash + 1 - line)) : NULL;
+		char *copy = path != NULL ? rp_strndup(path + 1, n - (size_t)(path + 1 - line)) : NULL, *slash = copy != NULL ? strrchr(copy, '/') : NULL;
+		if (slash != NULL)
+			slash[slash == copy] = '\0';
+		bool known = copy == NULL;
+		for (size_t i = 0; i < p->n && !known; i++)
+			known = strcmp(p->v[i], slash != NULL ? copy : ".") == 0;
+		if (known)
+			free(copy);
+		else if (slash != NULL)
+			add_owned(p, copy);
+		else {
+			add(p, ".");
+			free(copy);
+		}
+		line += n + 1;
+	}
 }
 
 /* The folder of -o, made when it is not there: what is confined must exist. */
@@ -97,6 +123,8 @@ rp_code fetch_confine(const fetch_state *s, const char *source, rp_error *err)
 	if (rc == RP_OK && s->o.output != NULL)
 		rc = output_folder(s, &out, err);
 	add_owned(&write, out);
+	if (s->o.only != NULL && s->o.output == NULL)
+		add_repaired(s, &write);
 	if (rc == RP_OK)
 		rc = add_sources(s, source, &read, err);
 	if (rc == RP_OK)

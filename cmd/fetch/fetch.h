@@ -12,7 +12,7 @@
 #define FETCH_SCHEMA "reploid-fetch/1"
 
 typedef struct fetch_opts {
-	const char *output, *sha256, *store, *proxy, *catalog, *site;
+	const char *output, *sha256, *store, *proxy, *catalog, *site, *only, *ranges;
 	rp_strings mirrors, headers;
 	uint64_t connections, retries, limit_rate;
 	bool netrc, offline, dry_run, list, gc, yes, json, quiet;
@@ -26,6 +26,8 @@ typedef struct fetch_state {
 	rp_progress progress;
 	char *own_store;
 	const char *store; /* folder of the store */
+	char *list;        /* text of --only or --ranges */
+	size_t list_len;
 } fetch_state;
 
 /* ---- main.c ---- */

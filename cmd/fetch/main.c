@@ -9,6 +9,8 @@
 #include "net/net.h"
 #include "store/store.h"
 
+enum { MAX_LIST_BYTES = 64 << 20 };
+
 static rp_code print_action(const fetch_state *s, rp_error *err)
 {
 	rp_buf out;
@@ -44,18 +46,45 @@ rp_fetch_opts fetch_library_opts(fetch_state *s)
 	};
 }
 
+static rp_code read_list(fetch_state *s, const char *name, rp_error *err)
+{
+	if (strcmp(name, "-") == 0 && !rp_wait_readable(STDIN_FILENO))
+		return rp_fail(err, RP_CANCELLED, "stopped by a signal");
+	return rp_read_file(strcmp(name, "-") == 0 ? "/dev/stdin" : name, MAX_LIST_BYTES, &s->list, &s->list_len, err);
+}
+
+static rp_code fetch_now(fetch_state *s, const char *source, char **path, rp_error *err)
+{
+	rp_fetch_opts o = fetch_library_opts(s);
+	rp_range *ranges = NULL;
+	rp_code rc = RP_OK;
+	if (s->o.only != NULL)
+		return rp_fetch_repair(&o, s->o.only, s->list, s->list_len, source, path, err);
+	if (s->o.ranges != NULL)
+		rc = rp_ranges_parse(s->o.ranges, s->list, s->list_len, &ranges, &o.n_ranges, err);
+	o.ranges = ranges;
+	if (rc == RP_OK)
+		rc = rp_fetch(&o, source, path, err);
+	free(ranges);
+	return rc;
+}
+
+/* source: NULL only with --only. */
 static rp_code fetch(fetch_state *s, const char *source, rp_error *err)
 {
-	char *path = NULL, *shown = rp_net_shown(source), *what = rp_asprintf("fetching %s", shown != NULL ? shown : "a file");
-	rp_fetch_opts o = fetch_library_opts(s);
-	rp_code rc = fetch_confine(s, source, err);
+	char *path = NULL, *shown = source != NULL ? rp_net_shown(source) : NULL;
+	char *what = source == NULL ? rp_strdup("repairing") : rp_asprintf("fetching %s", shown != NULL ? shown : "a file");
+	const char *list = s->o.only != NULL ? s->o.only : s->o.ranges;
+	rp_code rc = list != NULL ? read_list(s, list, err) : RP_OK;
+	if (rc == RP_OK)
+		rc = fetch_confine(s, source, err);
 	if (rc == RP_OK) {
 		rp_progress_init(&s->progress, fetch_program.name, STDERR_FILENO, s->o.quiet);
 		rp_progress_begin(&s->progress, what != NULL ? what : "fetching");
-		rc = rp_fetch(&o, source, &path, err);
+		rc = fetch_now(s, source, &path, err);
 		rp_progress_end(&s->progress);
 	}
-	if (rc == RP_OK)
+	if (rc == RP_OK && (*path != '\0' || s->o.only == NULL))
 		rc = fetch_write_path(s, path, err);
 	free(what);
 	free(shown);
@@ -82,6 +111,14 @@ static rp_code run(fetch_state *s, int argc, char **argv, rp_error *err)
 		return rp_fail(err, RP_USAGE, "--list and --gc stand alone: give only one of them, and nothing to fetch");
 	if (other)
 		return s->o.list ? fetch_list(s, err) : fetch_gc(s, err);
+	if (s->o.only != NULL && s->o.ranges != NULL)
+		return rp_fail(err, RP_USAGE, "--only and --ranges do not go together");
+	if (s->o.only != NULL && s->o.sha256 != NULL)
+		return rp_fail(err, RP_USAGE, "--only checks pieces by the list; leave out --sha256");
+	if (s->parsed.operands.n == 0 && s->o.only != NULL)
+		return fetch(s, NULL, err);
+	if (s->parsed.operands.n > 0 && s->o.ranges != NULL && !rp_net_is_http(s->parsed.operands.v[0]) && strncmp(s->parsed.operands.v[0], "hf:", 3) != 0)
+		return rp_fail(err, RP_USAGE, "--ranges is for one file at an http, https or hf: address");
 	if (s->parsed.operands.n == 0)
 		return rp_fail(err, RP_USAGE, "nothing to fetch: name a model, an address or a file (--list shows the catalogue)");
 	return fetch(s, s->parsed.operands.v[0], err);
@@ -109,5 +146,6 @@ int main(int argc, char **argv)
 	}
 	rp_parsed_free(&s.parsed);
 	free(s.own_store);
+	free(s.list);
 	return (int)rc;
 }

@@ -26,6 +26,10 @@ typedef struct rp_fetch_event {
 	unsigned sources, connections; /* in use */
 } rp_fetch_event;
 
+typedef struct rp_range {
+	uint64_t offset, size; /* size > 0 */
+} rp_range;
+
 typedef struct rp_fetch_opts {
 	const char *store;    /* folder of the store */
 	const char *catalog;  /* file or address of the catalogue; NULL: the one that comes with the programs */
@@ -35,6 +39,8 @@ typedef struct rp_fetch_opts {
 	rp_strings mirrors, headers;
 	unsigned connections; /* 1 to RP_JOB_MAX_CONNECTIONS */
 	unsigned retries;     /* in a row, of one source */
+	const rp_range *ranges; /* of one file by address: only what they touch; the rest of it stays a hole. NULL: all */
+	size_t n_ranges;
 	bool netrc, offline;
 	bool dry_run; /* fetch no more than the manifest and piece index of a model; *path is where the rest would go */
 	const char *proxy;
@@ -67,6 +73,11 @@ rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_er
 rp_code rp_fetch_model(const rp_fetch_opts *o, const rp_catalog_model *m, char **path, rp_error *err);
 /* An adapter of the catalogue: one file. */
 rp_code rp_fetch_adapter(const rp_fetch_opts *o, const rp_catalog_adapter *a, char **path, rp_error *err);
+/* "OFFSET SIZE" a line, '#' begins a comment line. free() *out. RP_FORMAT names the line. */
+rp_code rp_ranges_parse(const char *name, const char *text, size_t n, rp_range **out, size_t *n_out, rp_error *err);
+/* Repair files in place by a list of their bad pieces, as reploid-verify --bad-pieces prints it (reploid-formats(5)). source: an address
+ * to fetch from, for a list of one file; NULL: the list's own. o->output: the file, for a list of one. *paths: one a line; free() it. */
+rp_code rp_fetch_repair(const rp_fetch_opts *o, const char *name, const char *text, size_t n, const char *source, char **paths, rp_error *err);
 /* A file, or a folder with its files, on this machine: copied. */
 rp_code rp_fetch_local(const rp_fetch_opts *o, const char *source, char **path, rp_error *err);
 /* hf:org/repo[@revision][/path]: one file, the files a path with * or ? fits, or all of the repository. */

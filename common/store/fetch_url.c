@@ -153,7 +153,7 @@ static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_
 /* Keep the tree, so that the file can be repaired later. A store that cannot be written is no reason to fail. */
 void rp_fetch_keep_tree(const rp_fetch_opts *o, const rp_item *item)
 {
-	if (item->found == NULL || item->n_done < item->n_pieces)
+	if (item->found == NULL || item->partly || item->n_done < item->n_pieces)
 		return;
 	char *sources[8];
 	rp_tree t = {.size = item->size, .piece_bytes = RP_PIECE_BYTES, .whole_known = item->whole_known, .pieces = item->found,
@@ -193,6 +193,8 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 		return rc;
 	rc = rp_job_add(job, target->folder, target->shown, target->name, k->key.data, k->key.len, k->size, k->pieces, k->n_pieces,
 		k->whole_known ? k->whole : NULL, &item, err);
+	if (rc == RP_OK && o->ranges != NULL)
+		rc = rp_job_want(job, item, o->ranges, o->n_ranges, err);
 	if (rc == RP_OK)
 		rc = rp_job_add_place(job, item, url, true, &place, err);
 	if (rc == RP_OK) {
@@ -201,7 +203,7 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 		memcpy(place->modified, head->reply.modified, sizeof place->modified);
 		if (strcmp(head->url, url) != 0)
 			place->resolved = rp_strdup(head->url);
-		if (item->n_done > 0)
+		if (item->n_done > 0 && !item->partly)
 			rp_note(o, "%s: %zu of %zu pieces are here already", target->name, item->n_done, item->n_pieces);
 		rc = rp_fetch_seeds(o, job, item, err);
 	}
@@ -240,6 +242,8 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 		rp_note(o, "%s: the server tells %s", target->name, head.size == 0 ? "that it is empty" : "no size");
 	} else if (head.size == 0) {
 		rc = fetch_empty(target, &k, err);
+	} else if (head.size == RP_NET_UNKNOWN && o->ranges != NULL) {
+		rc = rp_url_prefix(err, rp_fail(err, RP_RANGE, "the server tells no size, so ranges of the file cannot be fetched"), url);
 	} else if (head.size == RP_NET_UNKNOWN) {
 		uint64_t size;
 		rp_note(o, "%s: the server tells no size, so an interrupted transfer starts again", target->name);

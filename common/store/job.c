@@ -245,6 +245,69 @@ rp_code rp_job_add(rp_job *job, int folder, const char *shown, const char *name,
 	return RP_OK;
 }
 
+rp_code rp_job_add_repair(rp_job *job, int folder, const char *shown, const char *name, uint64_t size, const rp_piece *pieces, size_t n_pieces,
+	rp_item **out, rp_error *err)
+{
+	static const unsigned char none[RP_HASH_BYTES];
+	rp_item *item = rp_alloc(sizeof *item);
+	if (item == NULL || !grow((void ***)&job->items, job->n_items, &job->cap_items)) {
+		free(item);
+		return rp_no_memory(err, sizeof *item, "a file to repair");
+	}
+	rp_code rc = make_item(item, size, pieces, n_pieces, NULL, err);
+	if (rc == RP_OK)
+		rc = rp_part_open_file(&item->part, folder, shown, name, size, n_pieces, err);
+	if (rc != RP_OK) {
+		free_item(item);
+		return rc;
+	}
+	for (size_t i = 0; i < n_pieces; i++) {
+		if (memcmp(pieces[i].sha256, none, sizeof none) == 0) {
+			item->state[i] = RP_PIECE_DONE;
+			item->n_done++;
+			continue;
+		}
+		job->total += pieces[i].size;
+		if (pieces[i].size > job->buffer_bytes)
+			job->buffer_bytes = pieces[i].size;
+	}
+	job->items[job->n_items++] = item;
+	*out = item;
+	return RP_OK;
+}
+
+rp_code rp_job_want(rp_job *job, rp_item *item, const rp_range *ranges, size_t n, rp_error *err)
+{
+	uint8_t *wanted = rp_alloc(item->n_pieces);
+	rp_code rc = wanted == NULL ? rp_no_memory(err, item->n_pieces, "ranges") : RP_OK;
+	for (size_t i = 0; i < n && rc == RP_OK; i++) {
+		uint64_t end = 0;
+		if (!rp_add_u64(ranges[i].offset, ranges[i].size, &end) || end > item->size)
+			rc = rp_fail(err, RP_USAGE, "--ranges: %llu bytes at %llu are not within the %llu of the file", (unsigned long long)ranges[i].size,
+				(unsigned long long)ranges[i].offset, (unsigned long long)item->size);
+		size_t lo = 0, hi = item->n_pieces; /* the first piece that ends after the range begins */
+		while (rc == RP_OK && lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (rp_job_piece_offset(item, mid) + rp_job_piece_size(item, mid) > ranges[i].offset)
+				hi = mid;
+			else
+				lo = mid + 1;
+		}
+		for (; rc == RP_OK && lo < item->n_pieces && rp_job_piece_offset(item, lo) < end; lo++)
+			wanted[lo] = true;
+	}
+	for (size_t i = 0; i < item->n_pieces && rc == RP_OK; i++) {
+		if (wanted[i] || item->state[i] == RP_PIECE_DONE)
+			continue;
+		item->state[i] = RP_PIECE_DONE;
+		item->n_done++;
+		item->partly = true;
+		job->total -= rp_job_piece_size(item, i);
+	}
+	free(wanted);
+	return rc;
+}
+
 void rp_job_count_present(rp_job *job, uint64_t bytes)
 {
 	job->total += bytes;

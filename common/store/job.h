@@ -50,6 +50,7 @@ typedef struct rp_item {
 	uint8_t *state;           /* rp_piece_state */
 	size_t n_done, low;       /* low: no piece before it is missing */
 	bool whole_known, publishing, published;
+	bool partly;              /* pieces that nobody wants count as done */
 	unsigned char whole[RP_HASH_BYTES];
 	rp_place *places;
 	size_t n_places;
@@ -144,6 +145,11 @@ void rp_job_free(rp_job *job);
 /* A file of known size; pieces as in rp_item (kept by the caller until the job is freed). What is there already counts. */
 rp_code rp_job_add(rp_job *job, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
 	const rp_piece *pieces, size_t n_known, const unsigned char *whole, rp_item **out, rp_error *err);
+/* The same for a file that is repaired in place: pieces whose hash is all zeros are left alone. */
+rp_code rp_job_add_repair(rp_job *job, int folder, const char *shown, const char *name, uint64_t size, const rp_piece *pieces, size_t n_pieces,
+	rp_item **out, rp_error *err);
+/* Of an item just added, want only the pieces that these ranges touch. RP_USAGE for one that is outside the file. */
+rp_code rp_job_want(rp_job *job, rp_item *item, const rp_range *ranges, size_t n, rp_error *err);
 /* An address of the file; addresses of one host share an origin. Add all of them before the job runs. *out may be NULL. */
 rp_code rp_job_add_place(rp_job *job, rp_item *item, const char *url, bool secrets, rp_place **out, rp_error *err);
 /* Count the piece if the journal has it, perhaps by another process. scratch: room for a piece, to compare what is unsure; NULL:

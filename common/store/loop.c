@@ -317,6 +317,8 @@ static rp_code make_room(rp_job *job, rp_error *err)
 	rp_code rc = RP_OK;
 	for (size_t i = 0; i < job->n_items && rc == RP_OK; i++) {
 		uint64_t one = 0;
+		if (job->items[i]->partly)
+			continue;
 		rc = rp_part_room(&job->items[i]->part, &one, &room, err);
 		wanted += one;
 	}
@@ -326,7 +328,7 @@ static rp_code make_room(rp_job *job, rp_error *err)
 		rc = rp_fail(err, RP_DISK_FULL, "%s: %s more are needed there and %s are free", job->items[0]->part.path, rp_size_text(a, sizeof a, wanted),
 			rp_size_text(b, sizeof b, room));
 	for (size_t i = 0; i < job->n_items && rc == RP_OK && !job->o->dry_run; i++)
-		if (job->items[i]->n_done < job->items[i]->n_pieces)
+		if (job->items[i]->n_done < job->items[i]->n_pieces && !job->items[i]->partly)
 			rc = rp_part_reserve(&job->items[i]->part, err);
 	return rc;
 }

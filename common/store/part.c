@@ -160,6 +160,33 @@ rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name
 	return rc;
 }
 
+rp_code rp_part_open_file(rp_part *p, int folder, const char *shown, const char *name, uint64_t size, size_t n_pieces, rp_error *err)
+{
+	struct stat st;
+	memset(p, 0, sizeof *p);
+	p->folder = folder;
+	p->size = size;
+	p->n_pieces = n_pieces;
+	p->first = true;
+	p->fd = p->journal = -1;
+	p->path = *shown != '\0' ? rp_asprintf("%s/%s", shown, name) : rp_strdup(name);
+	p->part_name = rp_strdup(name);
+	if (p->path == NULL || p->part_name == NULL) {
+		rp_part_close(p);
+		return rp_no_memory(err, 0, "file names");
+	}
+	p->name = p->path + strlen(p->path) - strlen(name);
+	p->fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	rp_code rc = RP_OK;
+	if (p->fd < 0 || fstat(p->fd, &st) != 0)
+		rc = rp_fail_errno(err, RP_WRITE, errno, "%s: cannot open for repair", p->path);
+	else if (!S_ISREG(st.st_mode))
+		rc = rp_fail(err, RP_WRITE, "%s: is no regular file", p->path);
+	if (rc != RP_OK)
+		rp_part_close(p);
+	return rc;
+}
+
 void rp_part_close(rp_part *p)
 {
 	if (p->path != NULL && p->fd >= 0)
@@ -206,7 +233,7 @@ rp_record rp_part_lookup(const rp_part *p, size_t piece, unsigned char hash[RP_H
 {
 	static const unsigned char none[RP_HASH_BYTES];
 	unsigned char record[RECORD], check[8];
-	if (!pread_all(p->journal, record, RECORD, HEAD + (uint64_t)RECORD * piece) || memcmp(record, none, sizeof none) == 0)
+	if (p->journal < 0 || !pread_all(p->journal, record, RECORD, HEAD + (uint64_t)RECORD * piece) || memcmp(record, none, sizeof none) == 0)
 		return RP_RECORD_NONE;
 	memcpy(hash, record, RP_HASH_BYTES);
 	check_of(p, piece, record, check);
@@ -216,6 +243,8 @@ rp_record rp_part_lookup(const rp_part *p, size_t piece, unsigned char hash[RP_H
 rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HASH_BYTES], rp_error *err)
 {
 	unsigned char record[RECORD] = {0};
+	if (p->journal < 0)
+		return RP_OK;
 	if (hash != NULL) {
 		memcpy(record, hash, RP_HASH_BYTES);
 		check_of(p, piece, hash, record + RP_HASH_BYTES);
@@ -247,10 +276,38 @@ static bool is_published(const rp_part *p)
 	return fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
 }
 
+/* The repaired file: what is past its right end goes. */
+static rp_code end_repair(const rp_part *p, rp_error *err)
+{
+	struct stat st;
+	if (fstat(p->fd, &st) != 0 || ((uint64_t)st.st_size > p->size && ftruncate(p->fd, (off_t)p->size) != 0) || fsync(p->fd) != 0)
+		return cannot(p, "make the file lasting", err);
+	return RP_OK;
+}
+
+rp_code rp_part_expose(rp_part *p, rp_error *err)
+{
+	char *temp = rp_asprintf("%s.link", p->part_name);
+	if (temp == NULL)
+		return rp_no_memory(err, 0, "a file name");
+	rp_code rc = fsync(p->fd) != 0 ? cannot(p, "make the file lasting", err) : RP_OK;
+	if (rc == RP_OK && !is_published(p)) {
+		unlinkat(p->folder, temp, 0);
+		if (linkat(p->folder, p->part_name, p->folder, temp, 0) != 0 || renameat(p->folder, temp, p->folder, p->name) != 0)
+			rc = cannot(p, "give the file its name as a second one", err);
+	}
+	free(temp);
+	return rc == RP_OK ? rp_folder_sync(p->folder, p->path, err) : rc;
+}
+
 rp_code rp_part_publish(rp_part *p, rp_error *err)
 {
+	if (p->journal < 0)
+		return end_repair(p, err);
 	if (fsync(p->fd) != 0)
 		return cannot(p, "make the file lasting", err);
+	if (is_published(p)) /* it was shown with holes before: both names are of one file, and rename would keep both */
+		unlinkat(p->folder, p->part_name, 0);
 	if (renameat(p->folder, p->part_name, p->folder, p->name) != 0 && !(errno == ENOENT && is_published(p)))
 		return cannot(p, "give the file its name", err);
 	rp_code rc = rp_folder_sync(p->folder, p->path, err);

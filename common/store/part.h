@@ -36,6 +36,8 @@ typedef enum rp_record { RP_RECORD_NONE, RP_RECORD_UNSURE, RP_RECORD_SURE } rp_r
 /* shown: the folder's path, for messages. key: any bytes that name the content. size > 0. */
 rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
 	size_t n_pieces, rp_error *err);
+/* A file that has its name already and is repaired in place: pieces are written into it, nothing is recorded. folder is of it. */
+rp_code rp_part_open_file(rp_part *p, int folder, const char *shown, const char *name, uint64_t size, size_t n_pieces, rp_error *err);
 void rp_part_close(rp_part *p); /* a zeroed one is fine */
 /* Bytes that the file system has not given it yet, and how many it has free for us. */
 rp_code rp_part_room(const rp_part *p, uint64_t *wanted, uint64_t *free_bytes, rp_error *err);
@@ -51,6 +53,8 @@ rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HAS
 rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp_error *err);
 /* Everything is there and right: make it lasting, give it its name, remove the journal. */
 rp_code rp_part_publish(rp_part *p, rp_error *err);
+/* Give the name to what there is, holes and all; part and journal stay, so that the rest can come later. */
+rp_code rp_part_expose(rp_part *p, rp_error *err);
 /* Remove part and journal: the content turned out to be wrong. */
 void rp_part_discard(rp_part *p);
 /* Discard what this process made and nobody wrote to. */

@@ -68,6 +68,10 @@ static void do_publish(rp_task *t)
 {
 	rp_item *item = t->item;
 	char a[RP_HASH_HEX], b[RP_HASH_HEX];
+	if (item->partly) {
+		t->code = rp_part_expose(&item->part, &t->error);
+		return;
+	}
 	if (item->whole_known && item->pieces == NULL) {
 		t->code = hash_whole(item, t->hash, &t->error);
 		if (t->code == RP_OK && memcmp(t->hash, item->whole, RP_HASH_BYTES) != 0)
