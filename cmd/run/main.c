@@ -40,9 +40,12 @@ static rp_code check_prompt(const run_state *r, rp_error *err)
 		ctx = made_for > 0 && made_for < 4096 ? made_for : 4096;
 	if (r->ids.n == 0)
 		return rp_fail(err, RP_PROMPT, "the prompt is empty");
-	if (r->ids.n >= ctx)
+	if (r->ids.n >= ctx && ctx < made_for)
 		return rp_fail(err, RP_CONTEXT, "the prompt has %zu tokens and leaves no room for an answer in a context of %u; shorten it or "
 			"raise --ctx (the model was made for %u)", r->ids.n, ctx, made_for);
+	if (r->ids.n >= ctx)
+		return rp_fail(err, RP_CONTEXT, "the prompt has %zu tokens and leaves no room for an answer in a context of %u, all the model was "
+			"made for; shorten it", r->ids.n, ctx);
 	if (r->tokenizer == NULL && r->o.stop.n > 0)
 		return rp_fail(err, RP_USAGE, "--stop needs text, and this model has no tokenizer");
 	return RP_OK;
