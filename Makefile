@@ -37,7 +37,7 @@ CFLAGS_ALL = -std=c11 $(WARN) $(CFLAGS) $(HOT) $(SANFLAGS) -pthread -fno-math-er
 
 # Libraries of the programs, of the kernel tool chain, of the tests.
 # Of Vulkan only the headers: its loader is opened at run time, so that machines without one run on the CPU.
-LIB_PKGS := libcjson libpcre2-8 libutf8proc libcrypto libcurl
+LIB_PKGS := libcjson libpcre2-8 libutf8proc libcrypto libsodium libcurl
 HEADER_PKGS := vulkan
 TEST_PKGS := cmocka
 libs_of = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
