@@ -218,24 +218,44 @@ static rp_code check_open_list(list *l, bool *well, rp_error *err)
 	return code;
 }
 
+/* A list as it is, or with --pubkey the text that its signature vouches for. from stays NULL when the file cannot be opened. */
+static rp_code open_list(list *l, char **signed_text, rp_error *err)
+{
+	const char *text = NULL;
+	size_t n = 0;
+	if (l->v->o.pubkey == NULL) {
+		l->from = l->is_stdin ? stdin : fopen(l->name, "re");
+		return RP_OK;
+	}
+	rp_code code = verify_signed_list(l->v, l->name, signed_text, &text, &n, err);
+	if (code != RP_OK)
+		return code;
+	if (n == 0)
+		return rp_fail(err, RP_FORMAT, "%s: an empty list", l->name);
+	l->from = fmemopen((void *)(uintptr_t)text, n, "r");
+	return l->from != NULL ? RP_OK : rp_no_memory(err, n, l->name);
+}
+
 static rp_code check_list(verify_state *v, rp_sums_reader *reader, const char *name, bool *well, rp_error *err)
 {
 	list l = {.v = v, .reader = reader, .name = name, .is_stdin = strcmp(name, "-") == 0};
+	char *signed_text = NULL;
 	rp_arena_init(&l.names, 0);
 	rp_buf_init(&l.line, 0);
-	l.from = l.is_stdin ? stdin : fopen(name, "re");
 	*well = false;
-	if (l.from == NULL) {
+	rp_code code = open_list(&l, &signed_text, err);
+	if (code == RP_OK && l.from == NULL) {
 		verify_say_of(v, name, strerror(errno));
-		return RP_OK;
+	} else if (code == RP_OK) {
+		if (l.is_stdin)
+			l.name = "standard input";
+		code = check_open_list(&l, well, err);
+		if (!l.is_stdin)
+			fclose(l.from);
+		else
+			clearerr(stdin);
 	}
-	if (l.is_stdin)
-		l.name = "standard input";
-	rp_code code = check_open_list(&l, well, err);
-	if (!l.is_stdin)
-		fclose(l.from);
-	else
-		clearerr(stdin);
+	free(signed_text);
 	return code;
 }
 

@@ -16,9 +16,12 @@
 #define WANTED(field) offsetof(verify_opts, field)
 
 static const verify_mode modes[] = {
-	{"check", WANTED(check), verify_check},
-	{"print", WANTED(print), verify_print},
-	{"bad-pieces", WANTED(bad_pieces), verify_bad_pieces},
+	{"keygen", WANTED(keygen), verify_keygen, .text = true},
+	{"sign", WANTED(sign), verify_sign, .text = true},
+	{"check", WANTED(check), verify_check, .text = false},
+	{"print", WANTED(print), verify_print, .text = false},
+	{"bad-pieces", WANTED(bad_pieces), verify_bad_pieces, .text = false},
+	{"pubkey", WANTED(pubkey), verify_signatures, .text = true},
 };
 
 static bool given(const verify_state *v, const char *option)
@@ -90,6 +93,12 @@ static rp_code print_action(verify_state *v, rp_error *err)
 	return code;
 }
 
+static bool wanted(const verify_opts *o, const verify_mode *mode)
+{
+	const char *field = (const char *)o + mode->wanted_at;
+	return mode->text ? *(const char *const *)(const void *)field != NULL : *(const bool *)field;
+}
+
 static rp_code run_mode(verify_state *v, rp_error *err)
 {
 	if (v->o.check || v->o.print) {
@@ -100,26 +109,31 @@ static rp_code run_mode(verify_state *v, rp_error *err)
 		}
 	}
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-		if (*(const bool *)((const char *)&v->o + modes[i].wanted_at))
+		if (wanted(&v->o, &modes[i]))
 			return modes[i].run(v, err);
 	return verify_operands(v, err);
 }
 
-/* What is read may be anywhere, so all that may be read stays readable; nothing but the cache of hashes may be written, and there is
+/* What is read may be anywhere, so all that may be read stays readable; nothing but the cache of hashes and new signatures may be written, and there is
  * no network and no other program any more. */
 static rp_code confine(verify_state *v, rp_error *err)
 {
 	const char *const read[] = {"/"}, *const write[] = {v->store};
 	rp_confinement c = {.read = read, .n_read = 1, .write = write, .n_write = v->cache != NULL};
+	if (v->o.keygen != NULL || v->o.sign != NULL) {
+		rp_code code = verify_signing_folders(v, &c.write, &c.n_write, err);
+		if (code != RP_OK)
+			return code;
+	}
 	return rp_confine(&c, &v->confined, err);
 }
 
 static rp_code open_store(verify_state *v, rp_error *err)
 {
 	struct stat st;
-	bool sums = v->o.check || v->o.print;
+	bool none = v->o.check || v->o.print || v->o.record || v->o.pubkey != NULL || v->o.keygen != NULL || v->o.sign != NULL;
 	char *found = NULL;
-	if (sums)
+	if (none)
 		return RP_OK;
 	if (v->o.store == NULL)
 		rp_store_dir(&found, NULL); /* without a home there is no store */

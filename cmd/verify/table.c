@@ -32,16 +32,35 @@ static const rp_opt table[] = {
 	{.name = "status", .group = "Lists", .help = "print nothing; the exit status tells", AT(status),
 		.more = "Of --quiet, --status and --warn the last one counts."},
 
+	{.name = "pubkey", .letter = 'P', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "KEY",
+		.help = "check the operands' signatures with this public key", AT(pubkey),
+		.more = "KEY is the text of a minisign key or a file: a key of minisign or signify, PEM, a JWK. The signature is FILE.minisig or "
+			"FILE.sig beside each FILE, or in FILE itself when signify put it there; for a folder it is model.sig in it. With -c: the "
+			"lists must be signed."},
+	{.name = "signature", .letter = 'x', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
+		.help = "the signature, when it lies elsewhere", AT(signature)},
+	{.name = "ignore-unsigned", .group = "Signatures", .help = "pass over files of a folder that its signature does not name",
+		AT(ignore_unsigned)},
+	{.name = "keygen", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
+		.help = "make a secret key in FILE and its public key in FILE.pub", AT(keygen),
+		.more = "FILE is made for its owner alone (mode 0600) and never replaced. It is an identity among peers too."},
+	{.name = "sign", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "KEY",
+		.help = "sign the operands as minisign does, into FILE.minisig", AT(sign),
+		.more = "KEY is a file made by --keygen, or a minisign secret key without password."},
+	{.name = "trusted-comment", .kind = RP_OPT_STRING, .group = "Signatures", .arg = "TEXT", .def_text = "the time and the file's name",
+		.help = "the comment that is signed with a file", AT(trusted_comment)},
+
 	{.name = "json", .group = "Output", .help = "one JSON object a line instead of text", AT(json)},
 	{.name = "threads", .kind = RP_OPT_UINT, .hi = 64, .group = "Output", .arg = "N", .def = "0", .def_text = "one a processor",
 		.help = "threads that read and hash", AT(threads), .more = "0 is the default."},
 };
 
 static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...",
-	"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]", NULL};
+	"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]",
+	"-P KEY [-x SIGNATURE] FILE|DIR...", "--sign KEY FILE...", "--keygen FILE", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
-	RP_HASH, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
+	RP_HASH, RP_SIGNATURE, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
 
 const rp_program verify_program = {
 	.name = "reploid-verify",

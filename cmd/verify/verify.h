@@ -13,8 +13,9 @@
 
 typedef struct verify_opts {
 	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json, paranoid, no_cache;
-	const char *sha256, *identity, *index, *store;
-	uint64_t threads;
+	bool record, ignore_unsigned;
+	const char *sha256, *identity, *index, *store, *pubkey, *signature, *keygen, *sign, *trusted_comment, *authorization;
+	uint64_t threads, at;
 } verify_opts;
 
 extern const rp_program verify_program;
@@ -38,14 +39,19 @@ typedef struct verify_state {
  * that is not empty is told to the person. */
 typedef struct verify_mode {
 	const char *option;
-	size_t wanted_at; /* offset of its flag in verify_opts */
+	size_t wanted_at; /* offset of its flag in verify_opts; of its string, when text */
 	rp_code (*run)(verify_state *v, rp_error *err);
+	bool text;
 } verify_mode;
 
 rp_code verify_print(verify_state *v, rp_error *err);
 rp_code verify_check(verify_state *v, rp_error *err);
 rp_code verify_bad_pieces(verify_state *v, rp_error *err);
 rp_code verify_operands(verify_state *v, rp_error *err);
+rp_code verify_keygen(verify_state *v, rp_error *err);
+rp_code verify_sign(verify_state *v, rp_error *err);
+rp_code verify_signatures(verify_state *v, rp_error *err);
+rp_code verify_records(verify_state *v, rp_error *err);
 
 /* ---- output.c ---- */
 /* Data for standard output; kept back until there is more of it, something is said, or the end. */
@@ -60,6 +66,20 @@ void verify_record(verify_state *v, rp_jsonw *w, const char *type);
 rp_code verify_record_end(verify_state *v, rp_jsonw *w, rp_error *err);
 void verify_error_record(verify_state *v, const rp_error *error);
 rp_code verify_summary(verify_state *v, rp_error *err);
+
+/* ---- signing.c ---- */
+/* The folders that keygen and sign write into, in v->parsed's arena. */
+rp_code verify_signing_folders(verify_state *v, const char *const **folders, size_t *n, rp_error *err);
+
+/* ---- signature.c ---- */
+/* Read a list of sums whose signature is in it or beside it, with the key of --pubkey. *list: its text, in *owned, to be freed. */
+rp_code verify_signed_list(verify_state *v, const char *path, char **owned, const char **list, size_t *n, rp_error *err);
+/* One verdict about a signed thing, as a line or as a record of this type; more adds members. */
+rp_code verify_verdict(verify_state *v, const char *type, const char *path, rp_code code, const char *message,
+	void (*more)(rp_jsonw *w, const void *context), const void *context, rp_error *err);
+
+/* ---- model_signature.c ---- */
+rp_code verify_model_signature(verify_state *v, const char *model, const char *signature, const char *text, size_t n, rp_error *err);
 
 /* ---- scan.c: a scan with the options' threads, signals and progress ---- */
 rp_code verify_scan(verify_state *v, rp_scan_file *files, size_t n, rp_code (*finished)(void *context, size_t i, rp_error *err),

@@ -111,25 +111,6 @@ static rp_code prehash(const char *path, unsigned char out[PREHASH], rp_error *e
 	return code;
 }
 
-/* What the signature is over: a hash, a whole file, or what the signature file holds. *owned: to be freed. */
-static rp_code signed_bytes(const rp_filesig *s, const char *path, unsigned char hash[PREHASH], const void **bytes, size_t *n,
-	char **owned, rp_error *err)
-{
-	if (s->kind == RP_FILESIG_MINISIGN) {
-		*bytes = hash;
-		*n = PREHASH;
-		return prehash(path, hash, err);
-	}
-	if (s->kind == RP_FILESIG_SIGNIFY_AROUND) {
-		*bytes = s->message;
-		*n = s->n_message;
-		return RP_OK;
-	}
-	rp_code code = rp_read_file(path, RP_FILESIG_WHOLE_MAX, owned, n, err);
-	*bytes = *owned;
-	return code;
-}
-
 static rp_code check_global(const rp_filesig *s, const char *name, const rp_public_key *key, rp_error *err)
 {
 	unsigned char both[RP_SIG_BYTES + TRUSTED_MAX];
@@ -140,26 +121,58 @@ static rp_code check_global(const rp_filesig *s, const char *name, const rp_publ
 	return RP_OK;
 }
 
+static rp_code check_key(const rp_filesig *s, const char *name, const rp_public_key *key, rp_error *err)
+{
+	if (key->kind != RP_KEY_ED25519)
+		return rp_fail(err, RP_USAGE, "%s: signatures of this kind are made with Ed25519 keys, the key given is of another kind", name);
+	if (key->has_id && memcmp(key->id, s->id, RP_KEY_ID) != 0)
+		return rp_fail(err, RP_SIGNATURE, "%s: made with key %016llX, the key given is %016llX", name,
+			(unsigned long long)rp_le64(s->id), (unsigned long long)rp_le64(key->id));
+	return RP_OK;
+}
+
+/* bytes: what was signed, or its hash. */
+static rp_code check_bytes(const rp_filesig *s, const char *name, const char *what, const void *bytes, size_t n, const rp_public_key *key,
+	rp_error *err)
+{
+	if (!rp_signature_ok(key, RP_SIG_RAW, bytes, n, s->sig, RP_SIG_BYTES))
+		return rp_fail(err, RP_SIGNATURE, "%s: the signature does not verify: %s is not what was signed", name, what);
+	return s->trusted != NULL ? check_global(s, name, key, err) : RP_OK;
+}
+
+rp_code rp_filesig_verify_bytes(const rp_filesig *s, const char *name, const char *what, const void *bytes, size_t n,
+	const rp_public_key *key, rp_error *err)
+{
+	unsigned char hash[PREHASH];
+	rp_code code = check_key(s, name, key, err);
+	if (code != RP_OK)
+		return code;
+	if (s->kind == RP_FILESIG_SIGNIFY_AROUND)
+		return check_bytes(s, name, "the text in it", s->message, s->n_message, key, err);
+	if (s->kind != RP_FILESIG_MINISIGN)
+		return check_bytes(s, name, what, bytes, n, key, err);
+	crypto_generichash(hash, PREHASH, bytes, n, NULL, 0);
+	return check_bytes(s, name, what, hash, PREHASH, key, err);
+}
+
 rp_code rp_filesig_verify(const rp_filesig *s, const char *name, const char *path, const rp_public_key *key, rp_error *err)
 {
 	unsigned char hash[PREHASH];
-	const void *bytes = NULL;
+	char *text = NULL;
 	size_t n = 0;
-	char *owned = NULL;
-	if (key->kind != RP_KEY_ED25519)
-		return rp_fail(err, RP_USAGE, "%s: signatures of this kind are made with Ed25519 keys, the key given is of another kind", name);
-	if (key->has_id && memcmp(key->id, s->id, RP_KEY_ID) != 0) {
-		uint64_t have = rp_le64(s->id), want = rp_le64(key->id);
-		return rp_fail(err, RP_SIGNATURE, "%s: made with key %016llX, the key given is %016llX", name, (unsigned long long)have,
-			(unsigned long long)want);
+	if (s->kind == RP_FILESIG_SIGNIFY_AROUND)
+		return rp_filesig_verify_bytes(s, name, NULL, NULL, 0, key, err);
+	rp_code code = check_key(s, name, key, err);
+	if (code != RP_OK)
+		return code;
+	if (s->kind == RP_FILESIG_MINISIGN) {
+		code = prehash(path, hash, err);
+		return code == RP_OK ? check_bytes(s, name, path, hash, PREHASH, key, err) : code;
 	}
-	rp_code code = signed_bytes(s, path, hash, &bytes, &n, &owned, err);
-	if (code == RP_OK && !rp_signature_ok(key, RP_SIG_RAW, bytes, n, s->sig, RP_SIG_BYTES))
-		code = rp_fail(err, RP_SIGNATURE, "%s: the signature does not verify: %s is not what was signed", name,
-			s->kind == RP_FILESIG_SIGNIFY_AROUND ? "the text in it" : path);
-	free(owned);
-	if (code == RP_OK && s->trusted != NULL)
-		code = check_global(s, name, key, err);
+	code = rp_read_file(path, RP_FILESIG_WHOLE_MAX, &text, &n, err);
+	if (code == RP_OK)
+		code = check_bytes(s, name, path, text, n, key, err);
+	free(text);
 	return code;
 }
 

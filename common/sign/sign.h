@@ -121,6 +121,9 @@ rp_code rp_filesig_parse(const char *name, const char *text, size_t n, rp_filesi
 /* path: the file that was signed; ignored for RP_FILESIG_SIGNIFY_AROUND. Forms that sign the bytes themselves read up to
  * RP_FILESIG_WHOLE_MAX of them into memory, the limit of their own tools. */
 rp_code rp_filesig_verify(const rp_filesig *s, const char *name, const char *path, const rp_public_key *key, rp_error *err);
+/* The same for a file that is in memory already. what names it in messages. */
+rp_code rp_filesig_verify_bytes(const rp_filesig *s, const char *name, const char *what, const void *bytes, size_t n,
+	const rp_public_key *key, rp_error *err);
 /* A minisign signature (hashed form) of the file at path. trusted NULL: time and name, as minisign has them. */
 rp_code rp_minisign_sign(const rp_identity *id, const char *path, const char *trusted, uint64_t now_s, rp_buf *out, rp_error *err);
 
