@@ -670,7 +670,7 @@ static void validation_sees_hazards(void **state)
 	a->serial = 0; /* the recorder no longer recognises it */
 	OK(rp_vk_cmd_copy(c, a, 0, b, 0, 4096, &err));
 	a->serial = serial;
-	BAD(rp_vk_cmd_end(c, &err), RP_INTERNAL, "SYNC-HAZARD-READ");
+	BAD(rp_vk_cmd_end(c, &err), RP_INTERNAL, "READ_AFTER_WRITE");
 	size_t n = 0;
 	BAD(rp_vk_check(vk, &n, &err), RP_INTERNAL, "validation layers");
 	assert_true(n >= 1);
