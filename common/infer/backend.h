@@ -38,6 +38,8 @@ typedef struct rp_backend {
 	rp_code (*seq_reset)(rp_seq *s, rp_error *err); /* zero the conv and delta states; the KV cache needs no clearing */
 	/* Compute one pass. RP_CANCELLED when *opts.cancel was seen set: the sequences' caches are then undefined. */
 	rp_code (*forward)(rp_engine *e, const rp_pass *pass, rp_error *err);
+	/* rp_decode_greedy after its checks; *fed: positions that seq gained. NULL: the engine does it by forward passes. */
+	rp_code (*greedy)(rp_seq *s, const rp_greedy *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
 } rp_backend;
 
 struct rp_engine {

@@ -186,38 +186,22 @@ rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op)
 }
 
 /* ---- recordings ---- */
-static rp_code record_input(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
-{
-	const rp_graph *graph = g->engine->graph;
-	rp_code rc = RP_OK;
-	if (g->input != NULL)
-		return rp_vk_cmd_copy(c, g->input, 0, s->x, 0, (uint64_t)s->rows * graph->config.hidden * sizeof(float), err);
-	for (uint32_t i = 0; i < graph->n_pre && rc == RP_OK; i++)
-		rc = rp_gpu_record_op(g, c, &graph->pre[i], g->engine->opts.layer_first, s, err);
-	return rc;
-}
-
 static rp_code record_body(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs, rp_error *err)
 {
-	const rp_engine *e = g->engine;
-	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X] };
-	rp_code rc = record_input(g, c, &s, err);
-	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++)
-		for (uint32_t i = 0; i < e->graph->layers[l].n_ops && rc == RP_OK; i++)
-			rc = rp_gpu_record_op(g, c, &e->graph->layers[l].ops[i], l, &s, err);
-	return rc;
+	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch };
+	rp_code rc = rp_gpu_record_input(g, c, &s, err);
+	return rc == RP_OK ? rp_gpu_record_layers(g, c, &s, err) : rc;
 }
 
 /* The residual stream of the wanted rows, then logits when the range ends the model; copied to where the host reads. */
 static rp_code record_post(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t gathered, rp_error *err)
 {
 	const rp_engine *e = g->engine;
-	rp_gpu_shape s = { rows, rows, gathered ? g->gathered : g->slots[RP_SLOT_X] };
+	rp_gpu_shape s = { rows, rows, gathered ? g->gathered : g->slots[RP_SLOT_X], g->batch };
 	rp_vk_buf *from = s.x;
 	rp_code rc = gathered ? rp_gpu_record_gather(g, c, rows, err) : RP_OK;
-	if (e->opts.layer_last == e->graph->n_layers) {
-		for (uint32_t i = 0; i < e->graph->n_post && rc == RP_OK; i++)
-			rc = rp_gpu_record_op(g, c, &e->graph->post[i], e->opts.layer_first, &s, err);
+	if (rc == RP_OK && e->opts.layer_last == e->graph->n_layers) {
+		rc = rp_gpu_record_logits(g, c, &s, err);
 		from = g->slots[e->graph->logits_slot];
 	}
 	return rc == RP_OK ? rp_vk_cmd_copy(c, from, 0, g->output, 0, (uint64_t)rows * e->out_width * sizeof(float), err) : rc;
@@ -264,6 +248,7 @@ static void close_gpu(rp_gpu *g)
 		rp_vk_cmd_free(g->post[i].cmd);
 	}
 	rp_vk_cmd_free(g->one);
+	rp_gpu_run_free(g);
 	rp_gpu_caches_free(g);
 	for (uint32_t i = 0; g->slots != NULL && i < g->engine->graph->n_slots; i++)
 		rp_vk_buf_free(g->slots[i]);
@@ -290,7 +275,9 @@ static rp_code prepare_decode(rp_gpu *g, rp_error *err)
 		return rc;
 	rp_gpu_slot_give(g, slot);
 	rc = recording(g, g->body, record_body, "layers", 1, 1, &c, err);
-	return rc == RP_OK ? recording(g, g->post, record_post, "output", 1, 0, &c, err) : rc;
+	if (rc == RP_OK)
+		rc = recording(g, g->post, record_post, "output", 1, 0, &c, err);
+	return rc == RP_OK && g->run.ring != NULL ? rp_gpu_run_record(g, err) : rc;
 }
 
 /* A CPU device's memory is the system's; its driver promises all of it, however much others use. */
@@ -328,6 +315,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 		rc = make_slots(g, err);
 	if (rc == RP_OK)
 		rc = make_batch(g, err);
+	if (rc == RP_OK && e->opts.layer_first == 0 && e->opts.layer_last == e->graph->n_layers)
+		rc = rp_gpu_run_init(g, err);
 	if (rc == RP_OK)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
@@ -485,8 +474,8 @@ static rp_code run_one(rp_gpu *g, record_fn *record, uint32_t rows, uint32_t seg
 
 static rp_code record_only_input(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs, rp_error *err)
 {
-	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X] };
-	return record_input(g, c, &s, err);
+	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch };
+	return rp_gpu_record_input(g, c, &s, err);
 }
 
 static rp_code record_only_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs, rp_error *err)
@@ -498,7 +487,7 @@ static rp_code record_only_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32
 static rp_code tap_body(rp_gpu *g, const rp_pass *pass, float *rows, rp_error *err)
 {
 	const rp_engine *e = g->engine;
-	rp_gpu_shape s = { pass->n_rows, (uint32_t)pass->n_parts, g->slots[RP_SLOT_X] };
+	rp_gpu_shape s = { pass->n_rows, (uint32_t)pass->n_parts, g->slots[RP_SLOT_X], g->batch };
 	rp_code rc = g->input != NULL ? run_one(g, record_only_input, s.rows, s.segs, err)
 		: tap_ops(g, e->graph->pre, e->graph->n_pre, -1, &s, rows, err);
 	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last && rc == RP_OK; l++) {
@@ -517,7 +506,7 @@ static rp_code tap_post(rp_gpu *g, const rp_pass *pass, float *rows, rp_error *e
 	rp_code rc = RP_OK;
 	for (uint32_t first = 0; first < pass->n_want && rc == RP_OK; first += g->out_rows) {
 		uint32_t n = pass->n_want - first < g->out_rows ? pass->n_want - first : g->out_rows;
-		rp_gpu_shape s = { n, n, g->gathered };
+		rp_gpu_shape s = { n, n, g->gathered, g->batch };
 		write_index(g, pass, first, n);
 		rc = run_one(g, record_only_gather, n, n, err);
 		if (rc == RP_OK && ends)
@@ -564,4 +553,5 @@ const rp_backend rp_backend_vulkan = {
 	.seq_free = gpu_seq_free,
 	.seq_reset = gpu_seq_reset,
 	.forward = gpu_forward,
+	.greedy = rp_gpu_greedy,
 };

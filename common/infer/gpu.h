@@ -64,6 +64,17 @@ typedef struct rp_gpu_recording {
 
 enum { RP_GPU_RECORDINGS = 8 };
 
+/* Greedy decode: one recording a token, replayed; batch and ring are device memory, so that no kernel waits for the host's. */
+typedef struct rp_gpu_run {
+	rp_vk_buf *batch; /* a row, a segment (at segs_at of the large batch) */
+	rp_vk_buf *values, *ids; /* the best of each slice of the logits */
+	rp_vk_buf *ring, *out[2]; /* [RP_RING_HEAD + RP_GPU_RING]; copies for the host, by turns */
+	rp_vk_cmd *step, *tail[2];
+	bool recorded; /* step fits the caches as they are */
+} rp_gpu_run;
+
+enum { RP_GPU_RING = 64 };
+
 typedef struct rp_gpu {
 	rp_vk *vk;
 	const rp_engine *engine;
@@ -82,6 +93,7 @@ typedef struct rp_gpu {
 	uint32_t n_slots_seq, used_slots; /* sequences the caches have room for, and hold */
 	bool *slot_taken;
 	rp_gpu_recording body[RP_GPU_RECORDINGS], post[RP_GPU_RECORDINGS];
+	rp_gpu_run run; /* of an engine with all layers */
 	uint64_t clock, ticket; /* ticket: of the last submission */
 	rp_vk_cmd *one;         /* for single operations when somebody taps */
 } rp_gpu;
@@ -89,14 +101,25 @@ typedef struct rp_gpu {
 /* ---- recording (gpu_record.c) ---- */
 typedef struct rp_gpu_shape { /* of what is recorded */
 	uint32_t rows, segs;
-	rp_vk_buf *x; /* what RP_SLOT_X is: its slot, or the gathered rows */
+	rp_vk_buf *x;     /* what RP_SLOT_X is: its slot, or the gathered rows */
+	rp_vk_buf *batch; /* rows, and segments at segs_at */
 } rp_gpu_shape;
 
+/* ids or rows of an earlier stage to the residual stream; the layers of the range; the residual stream to logits. */
+rp_code rp_gpu_record_input(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
+rp_code rp_gpu_record_layers(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
+rp_code rp_gpu_record_logits(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);
 rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */
 rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
+
+/* ---- greedy decode (gpu_run.c) ---- */
+rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);
+void rp_gpu_run_free(rp_gpu *g);
+rp_code rp_gpu_run_record(rp_gpu *g, rp_error *err); /* nothing submitted may still run */
+rp_code rp_gpu_greedy(rp_seq *s, const rp_greedy *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
 
 /* ---- sequences (gpu_cache.c) ---- */
 rp_code rp_gpu_caches_init(rp_gpu *g, rp_error *err);

@@ -138,6 +138,7 @@ static rp_code grow(rp_gpu *g, rp_error *err)
 	g->n_slots_seq = (uint32_t)slots;
 	for (int i = 0; i < RP_GPU_RECORDINGS; i++)
 		g->body[i].used = 0; /* they bound the old buffers */
+	g->run.recorded = false;
 	return RP_OK;
 }
 

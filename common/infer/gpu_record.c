@@ -1,86 +1,12 @@
 /* Operations become dispatches: which kernel, which constants, what is bound, how many workgroups. spirv/wgsl/README.md and
  * kernel_args.h are the contract. */
-#include "infer/gpu.h"
+#include "infer/gpu_work.h"
 
-#include <stdio.h>
-#include <string.h>
-
-enum {
-	SHORT_SEGMENT = 4,    /* mean rows a segment up to which the one-token forms of attention and convolution are better */
-	MOST_BINDINGS = 10,
-	MOST_CONSTANTS = 8,
-};
-
-/* One dispatch in the making. */
-typedef struct work {
-	rp_gpu *g;
-	rp_vk_cmd *c;
-	const rp_kernel *kernel;
-	rp_vk_const constants[MOST_CONSTANTS];
-	size_t n_constants;
-	rp_vk_bind binds[MOST_BINDINGS]; /* 0 is the parameter block */
-	size_t n_binds;
-	uint32_t wg;
-} work;
-
-static rp_code begin(work *w, rp_gpu *g, rp_vk_cmd *c, const char *name, rp_error *err)
-{
-	char variant[64];
-	*w = (work){ .g = g, .c = c, .n_binds = 1 };
-	snprintf(variant, sizeof variant, "%s_subgroup", name);
-	if (g->subgroups)
-		w->kernel = rp_kernel_find(variant);
-	if (w->kernel == NULL)
-		w->kernel = rp_kernel_find(name);
-	if (w->kernel == NULL)
-		return rp_fail(err, RP_INTERNAL, "this build has no kernel %s", name);
-	w->wg = w->kernel->workgroup[0];
-	return RP_OK;
-}
-
-static void constant(work *w, const char *name, uint32_t bits)
-{
-	w->constants[w->n_constants++] = (rp_vk_const){ name, bits };
-}
-
-static void bind(work *w, rp_vk_buf *b)
-{
-	w->binds[w->n_binds++] = (rp_vk_bind){ b, 0, 0 };
-}
-
-static void bind_batch(work *w, uint64_t from, uint64_t bytes)
-{
-	w->binds[w->n_binds++] = (rp_vk_bind){ w->g->batch, from, bytes };
-}
-
-static void bind_rows(work *w)
-{
-	bind_batch(w, 0, w->g->engine->chunk * sizeof(rp_batch_row));
-}
-
-static void bind_segs(work *w)
-{
-	bind_batch(w, w->g->segs_at, w->g->engine->chunk * sizeof(rp_batch_segment));
-}
-
-/* The subgroup size a kernel counts on; 0 for a portable one. Full subgroups are asked for together with a size. */
-static uint32_t wide(const work *w)
-{
-	return w->kernel->features & RP_KERNEL_SUBGROUPS ? w->g->device->subgroup_size : 0;
-}
-
-static rp_code dispatch(work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err)
-{
-	rp_vk_pipeline *p = NULL;
-	rp_code rc = rp_vk_pipeline_get(w->g->vk, w->kernel, w->constants, w->n_constants, NULL, wide(w), &p, err);
-	if (rc != RP_OK)
-		return rc;
-	return rp_vk_cmd_dispatch(w->c, p, w->binds, w->n_binds, args, n_args, grid.x, grid.y, grid.z, err);
-}
+enum { SHORT_SEGMENT = 4 }; /* mean rows a segment up to which the one-token forms of attention and convolution are better */
 
 /* ---- matrices ---- */
 typedef struct matmul {
-	work w;
+	rp_work w;
 	rp_shape shape;
 	bool tiled;
 } matmul;
@@ -89,18 +15,18 @@ static rp_code begin_matmul(
 	matmul *m, rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_weight *weight, uint32_t rows, rp_error *err)
 {
 	m->tiled = rp_prefer_matmul(g->cpu, rows);
-	rp_code rc = begin(&m->w, g, c, m->tiled ? "matmul" : "matvec", err);
+	rp_code rc = rp_work_begin(&m->w, g, c, m->tiled ? "matmul" : "matvec", err);
 	if (rc != RP_OK)
 		return rc;
-	constant(&m->w, "QUANT", (uint32_t)weight->tensor->dtype);
-	constant(&m->w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
-	constant(&m->w, "K_TAIL", rp_k_tail(weight->tensor->dtype, weight->k));
+	rp_work_const(&m->w, "QUANT", (uint32_t)weight->tensor->dtype);
+	rp_work_const(&m->w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
+	rp_work_const(&m->w, "K_TAIL", rp_k_tail(weight->tensor->dtype, weight->k));
 	if (m->tiled)
 		return RP_OK;
-	m->shape = rp_shape_matvec(g->cpu, wide(&m->w), rp_units(weight->tensor->dtype, weight->k), rows);
-	constant(&m->w, "WG", m->shape.wg);
-	constant(&m->w, "LANES", m->shape.lanes);
-	constant(&m->w, "TILE_M", m->shape.tile_m);
+	m->shape = rp_shape_matvec(g->cpu, rp_work_wide(&m->w), rp_units(weight->tensor->dtype, weight->k), rows);
+	rp_work_const(&m->w, "WG", m->shape.wg);
+	rp_work_const(&m->w, "LANES", m->shape.lanes);
+	rp_work_const(&m->w, "TILE_M", m->shape.tile_m);
 	return RP_OK;
 }
 
@@ -117,11 +43,11 @@ static rp_code record_matmul(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_
 		a.n = r->rows;
 		a.y_first = r->first;
 		m.w.n_binds = 1;
-		bind(&m.w, x);
-		bind(&m.w, r->buf);
-		bind(&m.w, y);
-		bind(&m.w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(g, s, op->in[1]) : x);
-		rc = dispatch(&m.w, &a, sizeof a, m.tiled ? rp_grid_matmul(&a) : rp_grid_matvec(&a, m.shape), err);
+		rp_work_bind(&m.w, x);
+		rp_work_bind(&m.w, r->buf);
+		rp_work_bind(&m.w, y);
+		rp_work_bind(&m.w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(g, s, op->in[1]) : x);
+		rc = rp_work_dispatch(&m.w, &a, sizeof a, m.tiled ? rp_grid_matmul(&a) : rp_grid_matvec(&a, m.shape), err);
 	}
 	return rc;
 }
@@ -129,19 +55,19 @@ static rp_code record_matmul(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_
 static rp_code record_embed(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_shape *s, rp_error *err)
 {
 	const rp_gpu_weight *weight = rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_MATRIX);
-	work w;
-	rp_code rc = begin(&w, g, c, "embed", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "embed", err);
 	if (rc == RP_OK)
-		constant(&w, "QUANT", (uint32_t)weight->tensor->dtype);
+		rp_work_const(&w, "QUANT", (uint32_t)weight->tensor->dtype);
 	rp_args_embed a = { .width = weight->k, .n_rows = s->rows, .w_stride = (uint32_t)(weight->stride / 16) };
 	for (uint32_t i = 0; i < weight->n_ranges && rc == RP_OK; i++) {
 		a.w_first = weight->ranges[i].first;
 		a.w_count = weight->ranges[i].rows;
 		w.n_binds = 1;
-		bind(&w, weight->ranges[i].buf);
-		bind_rows(&w);
-		bind(&w, rp_gpu_slot(g, s, op->out));
-		rc = dispatch(&w, &a, sizeof a, rp_grid_embed(&a, weight->tensor->dtype, w.wg), err);
+		rp_work_bind(&w, weight->ranges[i].buf);
+		rp_work_bind_rows(&w, s);
+		rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+		rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_embed(&a, weight->tensor->dtype, w.wg), err);
 	}
 	return rc;
 }
@@ -150,65 +76,65 @@ static rp_code record_embed(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_g
 static rp_code record_norm(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_shape *s, rp_error *err)
 {
 	bool gated = op->kind == RP_OP_GATED_NORM;
-	work w;
-	rp_code rc = begin(&w, g, c, gated ? "gated_norm" : "norm", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, gated ? "gated_norm" : "norm", err);
 	if (rc != RP_OK)
 		return rc;
-	rp_shape shape = rp_shape_norm(g->cpu, wide(&w), op->group);
+	rp_shape shape = rp_shape_norm(g->cpu, rp_work_wide(&w), op->group);
 	rp_args_norm a = { .group = op->group,
 		.n_groups = s->rows * (g->engine->graph->slot_width[op->out] / op->group),
 		.eps = op->eps,
 		.w_offset = op->plus_one && !gated ? 1.0f : 0.0f };
-	constant(&w, "WG", shape.wg);
-	constant(&w, "LANES", shape.lanes);
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_const(&w, "WG", shape.wg);
+	rp_work_const(&w, "LANES", shape.lanes);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_VECTOR)->ranges[0].buf);
 	if (gated)
-		bind(&w, rp_gpu_slot(g, s, op->in[1]));
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	return dispatch(&w, &a, sizeof a, rp_grid_norm(&a, shape), err);
+		rp_work_bind(&w, rp_gpu_slot(g, s, op->in[1]));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_norm(&a, shape), err);
 }
 
 static rp_code record_elementwise(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_shape *s, rp_error *err)
 {
-	work w;
-	rp_code rc = begin(&w, g, c, "elementwise", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "elementwise", err);
 	if (rc != RP_OK)
 		return rc;
-	constant(&w, "OP", op->kind == RP_OP_ADD ? RP_EW_ADD : op->kind == RP_OP_SILU_MUL ? RP_EW_SILU_MUL : RP_EW_SIGMOID_MUL);
+	rp_work_const(&w, "OP", op->kind == RP_OP_ADD ? RP_EW_ADD : op->kind == RP_OP_SILU_MUL ? RP_EW_SILU_MUL : RP_EW_SIGMOID_MUL);
 	rp_args_elementwise a = { .n = s->rows * g->engine->graph->slot_width[op->out] };
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, rp_gpu_slot(g, s, op->in[1]));
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	return dispatch(&w, &a, sizeof a, rp_grid_lanes(a.n, w.wg), err);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[1]));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes(a.n, w.wg), err);
 }
 
 static rp_code record_split(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_shape *s, rp_error *err)
 {
-	work w;
-	rp_code rc = begin(&w, g, c, "split_heads", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "split_heads", err);
 	if (rc != RP_OK)
 		return rc;
 	rp_args_split a = { .n = s->rows * op->heads * op->head_dim, .head_dim = op->head_dim };
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	bind(&w, rp_gpu_slot(g, s, op->out1));
-	return dispatch(&w, &a, sizeof a, rp_grid_lanes(a.n, w.wg), err);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out1));
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes(a.n, w.wg), err);
 }
 
 static rp_code record_rope(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_shape *s, rp_error *err)
 {
-	work w;
-	rp_code rc = begin(&w, g, c, "rope", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "rope", err);
 	if (rc != RP_OK)
 		return rc;
 	rp_args_rope a = { .n_rows = s->rows, .heads = op->heads, .head_dim = op->head_dim, .rotary_dim = op->rotary_dim,
 		.interleaved = op->interleaved };
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, rp_gpu_angles(g, op));
-	bind_rows(&w);
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	return dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)s->rows * op->heads * ((op->head_dim + 1) / 2), w.wg), err);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_angles(g, op));
+	rp_work_bind_rows(&w, s);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)s->rows * op->heads * ((op->head_dim + 1) / 2), w.wg), err);
 }
 
 /* ---- with caches ---- */
@@ -217,32 +143,32 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 {
 	rp_args_attention a = { .n_rows = s->rows, .heads = op->heads, .kv_heads = op->kv_heads, .head_dim = op->head_dim,
 		.ctx = g->engine->info.ctx, .scale = op->scale };
-	work w;
-	rp_code rc = begin(&w, g, c, "kv_append", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "kv_append", err);
 	if (rc != RP_OK)
 		return rc;
-	bind(&w, rp_gpu_slot(g, s, op->in[1]));
-	bind(&w, rp_gpu_slot(g, s, op->in[2]));
-	bind_rows(&w);
-	bind(&w, cache->a);
-	bind(&w, cache->b);
-	rc = dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)s->rows * op->kv_heads * op->head_dim, w.wg), err);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[1]));
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[2]));
+	rp_work_bind_rows(&w, s);
+	rp_work_bind(&w, cache->a);
+	rp_work_bind(&w, cache->b);
+	rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)s->rows * op->kv_heads * op->head_dim, w.wg), err);
 	bool decode = s->rows <= s->segs * SHORT_SEGMENT;
 	if (rc == RP_OK)
-		rc = begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
+		rc = rp_work_begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
 	if (rc != RP_OK)
 		return rc;
 	if (decode)
-		constant(&w, "WG", rp_attention_wg(g->cpu));
+		rp_work_const(&w, "WG", rp_attention_wg(g->cpu));
 	else
-		constant(&w, "HEAD_DIM", op->head_dim);
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, cache->a);
-	bind(&w, cache->b);
-	bind_rows(&w);
-	bind(&w, rp_gpu_slot(g, s, op->out));
+		rp_work_const(&w, "HEAD_DIM", op->head_dim);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, cache->a);
+	rp_work_bind(&w, cache->b);
+	rp_work_bind_rows(&w, s);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
 	rp_grid grid = { op->heads, decode ? s->rows : rp_ceil_div(s->rows, RP_PREFILL_ROWS), 1 };
-	return dispatch(&w, &a, sizeof a, grid, err);
+	return rp_work_dispatch(&w, &a, sizeof a, grid, err);
 }
 
 static rp_code record_conv(
@@ -251,28 +177,28 @@ static rp_code record_conv(
 	uint32_t width = g->engine->graph->slot_width[op->out];
 	bool decode = s->rows <= s->segs * SHORT_SEGMENT;
 	rp_args_conv a = { .width = width, .kernel = op->kernel, .n = decode ? s->segs : s->rows };
-	work w;
-	rp_code rc = begin(&w, g, c, decode ? "conv" : "conv_rows", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, decode ? "conv" : "conv_rows", err);
 	if (rc != RP_OK)
 		return rc;
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_VECTOR)->ranges[0].buf);
 	if (!decode)
-		bind_rows(&w);
-	bind_segs(&w);
-	bind(&w, cache->a);
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	rc = dispatch(&w, &a, sizeof a, (rp_grid){ rp_ceil_div(width, w.wg), a.n, 1 }, err);
+		rp_work_bind_rows(&w, s);
+	rp_work_bind_segs(&w, s);
+	rp_work_bind(&w, cache->a);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ rp_ceil_div(width, w.wg), a.n, 1 }, err);
 	if (rc != RP_OK || decode)
 		return rc;
-	rc = begin(&w, g, c, "conv_state", err);
+	rc = rp_work_begin(&w, g, c, "conv_state", err);
 	if (rc != RP_OK)
 		return rc;
 	a.n = s->segs;
-	bind(&w, rp_gpu_slot(g, s, op->in[0]));
-	bind_segs(&w);
-	bind(&w, cache->a);
-	return dispatch(&w, &a, sizeof a, (rp_grid){ rp_ceil_div(width, w.wg), a.n, 1 }, err);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind_segs(&w, s);
+	rp_work_bind(&w, cache->a);
+	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ rp_ceil_div(width, w.wg), a.n, 1 }, err);
 }
 
 static rp_code record_delta(
@@ -281,32 +207,32 @@ static rp_code record_delta(
 	bool chunked = rp_prefer_delta_chunk(g->cpu, s->rows, s->segs);
 	rp_args_delta a = { .k_heads = op->kv_heads, .v_heads = op->heads, .k_dim = op->head_dim, .v_dim = op->group,
 		.head_mod = op->head_mod, .n_segs = s->segs };
-	work w;
-	rp_code rc = begin(&w, g, c, chunked ? "delta_chunk" : "delta", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, chunked ? "delta_chunk" : "delta", err);
 	if (rc != RP_OK)
 		return rc;
-	constant(&w, "K_DIM", op->head_dim);
+	rp_work_const(&w, "K_DIM", op->head_dim);
 	for (int i = 0; i < 3; i++)
-		bind(&w, rp_gpu_slot(g, s, op->in[i]));
-	bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], op->neg_exp ? RP_GPU_VECTOR : RP_GPU_MINUS_EXP)->ranges[0].buf);
-	bind(&w, rp_gpu_weight_find(&g->weights, op->w[1], RP_GPU_VECTOR)->ranges[0].buf);
-	bind_segs(&w);
-	bind(&w, cache->b);
-	bind(&w, rp_gpu_slot(g, s, op->out));
-	return dispatch(&w, &a, sizeof a, chunked ? rp_grid_delta_chunk(&a) : rp_grid_delta(&a), err);
+		rp_work_bind(&w, rp_gpu_slot(g, s, op->in[i]));
+	rp_work_bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], op->neg_exp ? RP_GPU_VECTOR : RP_GPU_MINUS_EXP)->ranges[0].buf);
+	rp_work_bind(&w, rp_gpu_weight_find(&g->weights, op->w[1], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind_segs(&w, s);
+	rp_work_bind(&w, cache->b);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	return rp_work_dispatch(&w, &a, sizeof a, chunked ? rp_grid_delta_chunk(&a) : rp_grid_delta(&a), err);
 }
 
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err)
 {
-	work w;
-	rp_code rc = begin(&w, g, c, "gather_rows", err);
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, "gather_rows", err);
 	if (rc != RP_OK)
 		return rc;
 	rp_args_gather a = { .width = g->engine->graph->config.hidden, .n_rows = rows };
-	bind(&w, g->slots[RP_SLOT_X]);
-	bind_batch(&w, g->index_at, g->out_rows * sizeof(uint32_t));
-	bind(&w, g->gathered);
-	return dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)rows * a.width, w.wg), err);
+	rp_work_bind(&w, g->slots[RP_SLOT_X]);
+	rp_work_bind_range(&w, g->batch, g->index_at, g->out_rows * sizeof(uint32_t));
+	rp_work_bind(&w, g->gathered);
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)rows * a.width, w.wg), err);
 }
 
 rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot)
@@ -343,4 +269,37 @@ rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t laye
 		break;
 	}
 	return rp_fail(err, RP_INTERNAL, "the GPU has no operation %d", (int)op->kind);
+}
+
+/* ---- sequences of operations ---- */
+static rp_code record_ops(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
+{
+	rp_code rc = RP_OK;
+	for (uint32_t i = 0; i < n && rc == RP_OK; i++)
+		rc = rp_gpu_record_op(g, c, &ops[i], layer, s, err);
+	return rc;
+}
+
+rp_code rp_gpu_record_input(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
+{
+	const rp_graph *graph = g->engine->graph;
+	if (g->input != NULL)
+		return rp_vk_cmd_copy(c, g->input, 0, s->x, 0, (uint64_t)s->rows * graph->config.hidden * sizeof(float), err);
+	return record_ops(g, c, graph->pre, graph->n_pre, g->engine->opts.layer_first, s, err);
+}
+
+rp_code rp_gpu_record_layers(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
+{
+	const rp_engine *e = g->engine;
+	rp_code rc = RP_OK;
+	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last && rc == RP_OK; l++)
+		rc = record_ops(g, c, e->graph->layers[l].ops, e->graph->layers[l].n_ops, l, s, err);
+	return rc;
+}
+
+rp_code rp_gpu_record_logits(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
+{
+	const rp_graph *graph = g->engine->graph;
+	return record_ops(g, c, graph->post, graph->n_post, g->engine->opts.layer_first, s, err);
 }

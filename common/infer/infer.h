@@ -76,6 +76,22 @@ typedef struct rp_output {
  * sequences of the batch must be reset. out is valid until the next call on the engine. */
 rp_code rp_forward(rp_engine *e, const rp_segment *segments, size_t n, rp_output *out, rp_error *err);
 
+/* ---- greedy decode on the device: the largest logit, ties to the lower id, without the host in between ---- */
+typedef struct rp_greedy {
+	uint32_t first;       /* id to feed, < vocab: the last one known */
+	uint32_t n;           /* most ids to choose; the context must hold as many positions more */
+	const uint32_t *ends; /* ids after which nothing follows */
+	uint32_t n_ends;
+	bool careful; /* on_id may stop after any id and seq stays good. Else work runs ahead, and after a stop seq must be reset */
+} rp_greedy;
+
+/* Sees each id chosen, in order; sets *stop to end there (an id of `ends` ends by itself). Non-RP_OK ends it too. */
+typedef rp_code rp_id_fn(void *user, uint32_t id, bool *stop, rp_error *err);
+
+/* Feed the first id, then each chosen one but the last. An engine with all layers. Logits of which the best is not finite:
+ * RP_MODEL. After an error seq must be reset. */
+rp_code rp_decode_greedy(rp_engine *e, rp_seq *seq, const rp_greedy *opts, rp_id_fn *on_id, void *user, rp_error *err);
+
 /* ---- sampling. In this order: repetition penalty (positive logits are divided by it, others multiplied, once an id);
  * temperature; the top_k likeliest; of those the fewest whose probabilities reach top_p; of those the ones at least min_p times
  * as likely as the best; then one by chance. Ties go to the lower id. The generator, and the exponential it weighs ids with,

@@ -77,6 +77,12 @@ typedef struct rp_args_advance {
 	uint32_t n_rows, id_stride, ring_steps;
 } rp_args_advance;
 
+typedef struct rp_args_choose {
+	uint32_t n, ring_steps;
+} rp_args_choose;
+
+enum { RP_RING_ENDS = 16, RP_RING_HEAD = 2 + RP_RING_ENDS }; /* steps so far, ids that end it: how many, which; then the steps */
+
 /* ---- grids ---- */
 typedef struct rp_grid {
 	uint32_t x, y, z;
@@ -105,7 +111,8 @@ typedef struct rp_shape {
 	uint32_t wg, lanes, tile_m;
 } rp_shape;
 
-/* What a workgroup of a kernel covers, fixed in its source. RP_TOPK_SLICE is only a good slice for pass 1. */
+/* What a workgroup of a kernel covers, fixed in its source. RP_TOPK_SLICE is only a good slice for pass 1,
+ * RP_ARGMAX_SLICE one when k is 1. */
 enum {
 	RP_MATVEC_ROWS = 4, /* rows of w a group of LANES lanes */
 	RP_MATMUL_M = 32,   /* rows of x, rows of w */
@@ -114,6 +121,7 @@ enum {
 	RP_DELTA_COLS = 32,
 	RP_DELTA_CHUNK_COLS = 16,
 	RP_TOPK_SLICE = 4096,
+	RP_ARGMAX_SLICE = 1024,
 };
 
 /* Units of 32 values a kernel reads of a row of k. */

@@ -57,6 +57,7 @@ static void like_hardware(pair *p)
 	g->cpu = false;
 	for (int i = 0; i < RP_GPU_RECORDINGS; i++)
 		g->body[i].used = g->post[i].used = 0;
+	g->run.recorded = false;
 }
 
 static void close_pair(pair *p)
@@ -321,6 +322,143 @@ static void keeps_to_the_context(void **state)
 	close_pair(&p);
 }
 
+/* ---- greedy decode without the host ---- */
+typedef struct answer {
+	uint32_t ids[64], n, stop_at; /* stop_at: on_id stops there; 0 never */
+} answer;
+
+static rp_code take_id(void *user, uint32_t id, bool *stop, rp_error *err)
+{
+	answer *a = user;
+
+	(void)err;
+	assert_true(a->n < 64);
+	a->ids[a->n++] = id;
+	*stop = a->n == a->stop_at;
+	return RP_OK;
+}
+
+/* The same by one forward pass a token. */
+static void step_by_step(rp_engine *e, rp_seq *seq, uint32_t first, uint32_t n, answer *a)
+{
+	rp_error err;
+	rp_output out;
+	rp_logprob best;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t id = i == 0 ? first : a->ids[i - 1];
+		rp_segment s = {.seq = seq, .ids = &id, .n = 1, .want = RP_WANT_LAST};
+		must(rp_forward(e, &s, 1, &out, &err), &err);
+		must(rp_top_logprobs(out.logits, (uint32_t)out.width, 1, &best, &err), &err);
+		a->ids[a->n++] = best.id;
+	}
+}
+
+static void begin_with(pair *p, twins *t, const uint32_t *prompt, uint32_t n)
+{
+	rp_error err;
+
+	for (int i = 0; i < 2; i++) {
+		rp_seq_reset(t->s[i][0]);
+		rp_segment s = {.seq = t->s[i][0], .ids = prompt, .n = n};
+		must(rp_forward(p->e[i], &s, 1, NULL, &err), &err);
+	}
+}
+
+/* After a greedy run the sequence goes on as the oracle's that was fed the same ids. */
+static void goes_on(pair *p, twins *t, uint32_t first, const answer *a, uint32_t *seed)
+{
+	rp_error err;
+	uint32_t fed[64] = {first};
+
+	memcpy(fed + 1, a->ids, (a->n - 1) * sizeof *fed);
+	rp_segment s = {.seq = t->s[0][0], .ids = fed, .n = a->n};
+	must(rp_forward(p->e[0], &s, 1, NULL, &err), &err);
+	assert_int_equal(rp_seq_len(t->s[1][0]), rp_seq_len(t->s[0][0]));
+	forward_both(p, t, (want[]){{0, 1, RP_WANT_LAST}}, 1, seed, "after greedy decode");
+}
+
+static void greedy_model(int model, const char *variant, bool hardware)
+{
+	enum { PROMPT = 9, LENGTH = 37, CTX = 64 };
+	rp_engine_opts o = gpu_opts();
+	rp_error err;
+	uint32_t seed = 5, prompt[PROMPT + 1];
+	answer ref = {.n = 0}, got = {.n = 0};
+
+	o.variant = variant;
+	o.ctx = CTX;
+	pair p = open_pair(model, o);
+	twins t = {.n = 0};
+	if (hardware)
+		like_hardware(&p);
+	add_twin(&p, &t);
+	random_ids(&p, prompt, PROMPT + 1, &seed);
+	rp_greedy g = {.first = prompt[PROMPT], .n = LENGTH};
+	rp_engine *e = p.e[1];
+	begin_with(&p, &t, prompt, PROMPT);
+	step_by_step(e, t.s[1][0], g.first, LENGTH, &ref);
+	begin_with(&p, &t, prompt, PROMPT);
+	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	assert_int_equal(got.n, LENGTH);
+	assert_memory_equal(got.ids, ref.ids, LENGTH * sizeof *got.ids);
+	goes_on(&p, &t, g.first, &got, &seed);
+
+	for (uint32_t end = 0; end < LENGTH; end += 7) { /* an id that ends it, wherever in a block that is */
+		uint32_t at = 0;
+		while (ref.ids[at] != ref.ids[end])
+			at++;
+		g.ends = &ref.ids[end];
+		g.n_ends = 1;
+		got.n = 0;
+		begin_with(&p, &t, prompt, PROMPT);
+		must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+		assert_int_equal(got.n, at + 1);
+		goes_on(&p, &t, g.first, &got, &seed);
+	}
+	g.n_ends = 0;
+	g.careful = true;
+	got = (answer){.stop_at = 10};
+	begin_with(&p, &t, prompt, PROMPT);
+	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	assert_int_equal(got.n, 10);
+	goes_on(&p, &t, g.first, &got, &seed);
+
+	g.careful = false;
+	got = (answer){.stop_at = 10};
+	begin_with(&p, &t, prompt, PROMPT);
+	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	assert_int_equal(got.n, 10);
+	rp_seq_reset(t.s[1][0]);
+	add_twin(&p, &t); /* the caches grow: the recording of a token is made again */
+	begin_with(&p, &t, prompt, PROMPT);
+	got = (answer){.n = 0};
+	g.n = CTX - PROMPT; /* to the last position */
+	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	assert_memory_equal(got.ids, ref.ids, LENGTH * sizeof *got.ids);
+	assert_int_equal(rp_seq_len(t.s[1][0]), CTX);
+	assert_int_equal(rp_decode_greedy(e, t.s[1][0], &(rp_greedy){.n = 1}, take_id, &got, &err), RP_CONTEXT);
+	free_twins(&t);
+	close_pair(&p);
+}
+
+static void greedy_decode(void **state)
+{
+	(void)state;
+	for (int m = 0; m < N_MODELS; m++) {
+		greedy_model(m, "portable", false);
+		greedy_model(m, "portable", true);
+	}
+}
+
+static void greedy_decode_with_subgroups(void **state)
+{
+	(void)state;
+	gpu_need_variant("subgroup");
+	for (int m = 1; m < N_MODELS; m += 2)
+		greedy_model(m, "subgroup", true);
+}
+
 /* A model in two engines, the rows of the first handed to the second. */
 static void layer_ranges(void **state)
 {
@@ -480,6 +618,8 @@ int main(void)
 		cmocka_unit_test(chunks),
 		cmocka_unit_test(small_bindings),
 		cmocka_unit_test(refuses_what_does_not_fit),
+		cmocka_unit_test(greedy_decode),
+		cmocka_unit_test(greedy_decode_with_subgroups),
 		cmocka_unit_test(keeps_to_the_context),
 		cmocka_unit_test(layer_ranges),
 		cmocka_unit_test(opens_and_closes),

@@ -159,12 +159,71 @@ static void advance(void **state)
 	}
 }
 
+static void choose_steps(const char *kernel)
+{
+	enum { N = 300, STEPS = 3 };
+	float v[N];
+	uint32_t id[N], ring[RP_RING_HEAD + STEPS] = { 0, 2, 7, 500 };
+	rp_batch_row row = { 1, 41, 2, 0 };
+	rp_batch_segment seg = { 0, 1, 41, 2 };
+	/* where the best is, its logit; an id a place is 1000 + 3 place, or what `end` says */
+	const struct {
+		uint32_t place, end;
+		float best;
+	} steps[] = { { 17, 0, 9 }, { 299, 0, 9 }, { 0, 0, 9 }, { 5, 500, 9 }, { 80, 0, 9 } };
+	rp_args_choose p = { N, STEPS };
+	rig_ready();
+	if (!rig_has(kernel))
+		skip();
+	for (uint32_t s = 0; s < 5; s++) {
+		for (uint32_t i = 0; i < N; i++) {
+			v[i] = rig_normal();
+			id[i] = 1000 + 3 * i;
+		}
+		v[steps[s].place] = v[(steps[s].place + 100) % N] = steps[s].best; /* a tie */
+		if (steps[s].end != 0)
+			id[steps[s].place] = steps[s].end;
+		uint32_t a = id[steps[s].place], b = id[(steps[s].place + 100) % N], best = a < b ? a : b;
+		rig_arg args[] = { RIG_IN(v, N), RIG_IN(id, N), RIG_OUT(&row, 1), RIG_OUT(&seg, 1), RIG_OUT(ring, RP_RING_HEAD + STEPS) };
+		rig_run(&(rig_call){ kernel, NULL, 0, &p, sizeof p, { 1, 1, 1 }, args, 5 });
+		assert_int_equal(ring[0], s + 1);
+		if (s < 4)
+			assert_int_equal(ring[RP_RING_HEAD + s % STEPS], best);
+		if (s < 3)
+			assert_int_equal(row.token, best);
+		assert_int_equal(row.position, 41 + (s < 4 ? s + 1 : 4));
+		assert_int_equal(seg.position, 41 + (s < 3 ? s + 1 : 3));
+		assert_int_equal(seg.n_rows, s < 3 ? 1 : 0);
+	}
+	seg.n_rows = 1;
+	for (uint32_t i = 0; i < N; i++)
+		v[i] = i % 2 ? NAN : -INFINITY;
+	rig_arg args[] = { RIG_IN(v, N), RIG_IN(id, N), RIG_OUT(&row, 1), RIG_OUT(&seg, 1), RIG_OUT(ring, RP_RING_HEAD + STEPS) };
+	rig_run(&(rig_call){ kernel, NULL, 0, &p, sizeof p, { 1, 1, 1 }, args, 5 });
+	assert_int_equal(ring[RP_RING_HEAD + 5 % STEPS], UINT32_MAX);
+	assert_int_equal(seg.n_rows, 0);
+}
+
+static void choose(void **state)
+{
+	(void)state;
+	choose_steps("choose");
+}
+
+static void choose_subgroup(void **state)
+{
+	(void)state;
+	choose_steps("choose_subgroup");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(topk),
 		cmocka_unit_test(topk_subgroup),
 		cmocka_unit_test(advance),
+		cmocka_unit_test(choose),
+		cmocka_unit_test(choose_subgroup),
 	};
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
 }
