@@ -119,6 +119,8 @@ char *rp_strdup(const char *s);
 char *rp_strndup(const char *s, size_t n);
 char *rp_asprintf(const char *fmt, ...) RP_PRINTF(1, 2);
 rp_code rp_no_memory(rp_error *err, uint64_t bytes, const char *what_for); /* the one message for it */
+/* Bytes of memory this process may still take (UINT64_MAX when the system does not say). */
+uint64_t rp_host_bytes_free(void);
 
 /* What a static analyser cannot see from here: these never give RP_OK. */
 #if defined(__clang_analyzer__) && !defined(RP_BASE_IMPLEMENTATION)

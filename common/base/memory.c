@@ -138,3 +138,38 @@ void rp_arena_free(rp_arena *a)
 	a->head = NULL;
 	a->used = 0;
 }
+
+/* ---- how much memory there is ---- */
+
+static bool read_number(const char *path, const char *key, uint64_t *out)
+{
+	FILE *f = fopen(path, "r");
+	char line[256];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof line, f)) {
+		size_t n = strlen(key);
+		char *end;
+		if (strncmp(line, key, n) != 0)
+			continue;
+		*out = strtoull(line + n, &end, 10);
+		found = end != line + n;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+uint64_t rp_host_bytes_free(void)
+{
+	uint64_t available = UINT64_MAX, max, current;
+
+	if (read_number("/proc/meminfo", "MemAvailable:", &available))
+		available *= 1024;
+	/* A container may get less than the machine has. */
+	if (read_number("/sys/fs/cgroup/memory.max", "", &max) && read_number("/sys/fs/cgroup/memory.current", "", &current)) {
+		uint64_t left = max > current ? max - current : 0;
+		available = left < available ? left : available;
+	}
+	return available;
+}

@@ -40,6 +40,7 @@ typedef struct rp_backend {
 	rp_code (*forward)(rp_engine *e, const rp_pass *pass, rp_error *err);
 	/* rp_decode_greedy after its checks; *fed: positions that seq gained. NULL: the engine does it by forward passes. */
 	rp_code (*greedy)(rp_seq *s, const rp_greedy *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
+	void (*count)(const rp_engine *e, rp_engine_stats *out); /* NULL: nothing to count */
 } rp_backend;
 
 struct rp_engine {

@@ -28,7 +28,4 @@ const rp_cpu_weight *rp_cpu_weight_find(const rp_cpu_weights *w, const rp_tensor
 /* Row i as float32: a pointer into the weight, or scratch [width] filled from what is stored. */
 const float *rp_cpu_weight_row(const rp_cpu_weight *w, size_t i, float *scratch);
 
-/* Bytes of memory this process may still take (UINT64_MAX when the system does not say). */
-uint64_t rp_host_bytes_free(void);
-
 #endif

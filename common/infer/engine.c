@@ -91,6 +91,13 @@ const rp_engine_info *rp_engine_describe(const rp_engine *e)
 	return &e->info;
 }
 
+void rp_engine_count(const rp_engine *e, rp_engine_stats *out)
+{
+	*out = (rp_engine_stats){0};
+	if (e->backend->count)
+		e->backend->count(e, out);
+}
+
 /* ---- sequences ---- */
 
 rp_code rp_seq_new(rp_engine *e, rp_seq **out, rp_error *err)

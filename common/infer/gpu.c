@@ -545,6 +545,12 @@ static rp_code gpu_forward(rp_engine *e, const rp_pass *pass, rp_error *err)
 	return e->opts.tap != NULL ? run_tapped(g, pass, err) : run_pass(g, pass, err);
 }
 
+static void gpu_count(const rp_engine *e, rp_engine_stats *out)
+{
+	const rp_vk_counts *c = rp_vk_counted(((const rp_gpu *)e->state)->vk);
+	*out = (rp_engine_stats){ c->submits, c->dispatches, c->barriers, c->copies, c->wait_ns };
+}
+
 const rp_backend rp_backend_vulkan = {
 	.name = "vulkan",
 	.open = gpu_open,
@@ -554,4 +560,5 @@ const rp_backend rp_backend_vulkan = {
 	.seq_reset = gpu_seq_reset,
 	.forward = gpu_forward,
 	.greedy = rp_gpu_greedy,
+	.count = gpu_count,
 };

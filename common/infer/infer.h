@@ -52,6 +52,13 @@ rp_code rp_engine_open(const rp_graph *g, const rp_engine_opts *opts, rp_engine 
 void rp_engine_close(rp_engine *e); /* after its sequences are freed */
 const rp_engine_info *rp_engine_describe(const rp_engine *e);
 
+/* Work of the engine since it was opened; all 0 on a backend that has no device to hand work to. */
+typedef struct rp_engine_stats {
+	uint64_t submits, dispatches, barriers, copies;
+	uint64_t wait_ns; /* the host waited for the device; the rest of a call's time is the host's own */
+} rp_engine_stats;
+void rp_engine_count(const rp_engine *e, rp_engine_stats *out);
+
 rp_code rp_seq_new(rp_engine *e, rp_seq **out, rp_error *err);
 void rp_seq_free(rp_seq *s);
 uint32_t rp_seq_len(const rp_seq *s); /* positions computed so far */

@@ -1,6 +1,6 @@
 /* Choosing the next id. Everything that decides is integer arithmetic, or double arithmetic whose result IEEE 754 fixes. */
 #include "infer/infer.h"
-#include "infer/random.h"
+#include "base/random.h"
 
 #include <float.h>
 #include <math.h>

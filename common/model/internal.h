@@ -81,6 +81,10 @@ const void *rp_source_map(rp_source *s);
 /* A name that came from inside a file: one component, no "..", nothing hidden, printable. */
 bool rp_name_is_plain(const char *name);
 
+/* ---- random.c ---- */
+/* The file of a random model, in memory behind *fd. */
+rp_code rp_random_make(const char *path, int *fd, uint64_t *size, rp_error *err);
+
 /* ---- the readers ---- */
 /* m is new, its one source open. Starts m's arena anew: nothing of m may lie in it yet. */
 rp_code rp_gguf_read(rp_model *m, rp_error *err);

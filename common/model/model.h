@@ -72,8 +72,11 @@ typedef struct rp_model rp_model;
 /* path: a GGUF file, a safetensors file or the index of several, a manifest.json, or a folder holding one of these forms. The
  * form is told by content, not by name. A folder with several .gguf or .safetensors files and none of the usual names is
  * RP_USAGE. Files an RDRR manifest names must lie in its folder, links followed; safetensors files may be links to anywhere
- * (download caches are made so). */
+ * (download caches are made so). *
+ * "random:NAME" or "random:NAME@SEED" is no file: a GGUF model of a known shape ("tiny", "qwen35-0.8b", ...) with weights by
+ * chance and no tokenizer, made in memory. Equal names and seeds (1 when none is given) give equal bytes on every machine. */
 rp_code rp_model_open(const char *path, rp_model **out, rp_error *err);
+bool rp_model_is_random(const char *path);
 void rp_model_close(rp_model *m);
 
 rp_format rp_model_format(const rp_model *m);

@@ -66,6 +66,26 @@ static rp_code open_gguf(const char *path, rp_model **out, rp_error *err)
 	return finish(m, rc, out);
 }
 
+static rp_code open_random(const char *path, rp_model **out, rp_error *err)
+{
+	rp_source s = { .fd = -1 };
+	rp_model *m;
+	rp_code rc = rp_random_make(path, &s.fd, &s.size, err);
+	if (rc != RP_OK)
+		return rc;
+	m = new_model(path, RP_FORMAT_GGUF, err);
+	rc = m != NULL ? rp_model_reserve_sources(m, 1, err) : RP_NO_MEMORY;
+	if (rc != RP_OK) {
+		rp_source_close(&s);
+		return m != NULL ? finish(m, rc, out) : rc;
+	}
+	s.path = m->path;
+	m->n_sources = 1;
+	m->sources[0] = s;
+	m->files[0] = (rp_file_info){ .path = m->path, .size = s.size };
+	return finish(m, rp_gguf_read(m, err), out);
+}
+
 static bool is_file(const char *path)
 {
 	struct stat st;
@@ -310,6 +330,8 @@ static rp_code open_folder(const char *folder, rp_model **out, rp_error *err)
 rp_code rp_model_open(const char *path, rp_model **out, rp_error *err)
 {
 	struct stat st;
+	if (rp_model_is_random(path))
+		return open_random(path, out, err);
 	if (stat(path, &st) != 0)
 		return rp_fail_errno(err, RP_READ, errno, "%s: cannot open", path);
 	return S_ISDIR(st.st_mode) ? open_folder(path, out, err) : open_file(path, out, err);

@@ -1,3 +1,4 @@
+#include "model/model.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -133,7 +134,7 @@ rp_code rp_model_locate(const char *model, char **path, rp_error *err)
 	if (strcmp(model, "embedded") == 0)
 		return locate_embedded(path, err);
 	rp_show(shown, sizeof shown, model, strlen(model));
-	char *found = existing(rp_strdup(model));
+	char *found = rp_model_is_random(model) ? rp_strdup(model) : existing(rp_strdup(model));
 	if (found != NULL) {
 		*path = found;
 		return RP_OK;

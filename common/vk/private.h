@@ -151,6 +151,7 @@ struct rp_vk {
 	bool two_families, staged, validate, lost;
 	uint64_t max_memory;
 	char last_work[160]; /* names of what was submitted last */
+	rp_vk_counts counts;
 
 	rp_vk_block **blocks;
 	size_t n_blocks;

@@ -383,6 +383,22 @@ static VkResult submit(rp_vk *vk, const VkCommandBuffer *handles, size_t n, uint
 	return r;
 }
 
+static void count(rp_vk *vk, rp_vk_cmd *const *cmds, size_t n)
+{
+	vk->counts.submits++;
+	for (size_t i = 0; i < n; i++) {
+		rp_vk_cmd_stats s = rp_vk_cmd_describe(cmds[i]);
+		vk->counts.dispatches += s.dispatches;
+		vk->counts.barriers += s.barriers;
+		vk->counts.copies += s.copies;
+	}
+}
+
+const rp_vk_counts *rp_vk_counted(const rp_vk *vk)
+{
+	return &vk->counts;
+}
+
 rp_code rp_vk_submit(rp_vk *vk, rp_vk_cmd *const *cmds, size_t n, uint64_t *ticket, rp_error *err)
 {
 	rp_code rc = rp_vk_alive(vk, err);
@@ -403,6 +419,7 @@ rp_code rp_vk_submit(rp_vk *vk, rp_vk_cmd *const *cmds, size_t n, uint64_t *tick
 	if (r != VK_SUCCESS)
 		return rp_vk_fail(vk, err, r, "cannot submit %s", vk->last_work);
 	vk->compute.submitted = value;
+	count(vk, cmds, n);
 	if (ticket != NULL)
 		*ticket = value;
 	return vk->validate ? rp_vk_check(vk, NULL, err) : RP_OK;
@@ -414,7 +431,9 @@ rp_code rp_vk_wait(rp_vk *vk, uint64_t ticket, rp_error *err)
 		return rp_vk_alive(vk, err);
 	VkSemaphoreWaitInfo wait = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
 		.pSemaphores = &vk->compute.timeline, .pValues = &ticket };
+	uint64_t start = rp_now_ns();
 	VkResult r = vk->WaitSemaphores(vk->device, &wait, UINT64_MAX);
+	vk->counts.wait_ns += rp_now_ns() - start;
 	if (r != VK_SUCCESS)
 		return rp_vk_fail(vk, err, r, "waiting for %s", vk->last_work);
 	vk->compute.done = ticket;

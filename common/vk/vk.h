@@ -227,4 +227,10 @@ rp_code rp_vk_submit(rp_vk *vk, rp_vk_cmd *const *cmds, size_t n, uint64_t *tick
 rp_code rp_vk_wait(rp_vk *vk, uint64_t ticket, rp_error *err);
 rp_code rp_vk_run(rp_vk *vk, rp_vk_cmd *c, rp_error *err); /* submit and wait */
 
+/* What was submitted since the device was opened (replays count each time), and how long rp_vk_wait has waited. */
+typedef struct rp_vk_counts {
+	uint64_t submits, dispatches, barriers, copies, wait_ns;
+} rp_vk_counts;
+const rp_vk_counts *rp_vk_counted(const rp_vk *vk);
+
 #endif

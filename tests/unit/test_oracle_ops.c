@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "infer/ops.h"
-#include "infer/random.h"
+#include "base/random.h"
 
 static rp_random dice;
 

@@ -10,7 +10,7 @@
 
 #include "infer/infer.h"
 #include "infer/ops.h"
-#include "infer/random.h"
+#include "base/random.h"
 
 static const rp_sampling plain = {.temperature = 1, .top_p = 1, .repeat_penalty = 1};
 

@@ -1,5 +1,5 @@
 /* random: the generator behind sampling. xoshiro256** seeded by splitmix64 (Blackman and Vigna, public domain algorithms):
- * integer arithmetic only, so a seed gives the same numbers on every machine. Private to infer/. */
+ * integer arithmetic only, so a seed gives the same numbers on every machine. */
 #ifndef RP_RANDOM_H
 #define RP_RANDOM_H
 
