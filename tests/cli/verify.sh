@@ -1,0 +1,201 @@
+# reploid-verify from outside: models, files, bad pieces, the cache of hashes. Sums and lists are in tests/coreutils.
+. tests/cli/lib.sh
+verify=$(dirname "$run")/reploid-verify
+embedded=$REPLOID_DATA/embedded
+store=$XDG_DATA_HOME/reploid
+mkdir -p "$store"
+
+if [ ! -x "$verify" ] || [ ! -f "$embedded/manifest.json" ]; then
+	skip 'all of verify' 'reploid-verify is not built or the embedded model is not here'
+	exit 0
+fi
+byte() { printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null; } # byte FILE OFFSET VALUE
+sha256_of() { sha256sum "$1" | cut -c1-64; }
+
+# ---- models ----
+capture "$verify" --no-cache "$embedded"
+ok 'model: every file and the whole' has_line "$embedded: OK"
+ok 'model: good' code_is 0
+capture "$verify" --no-cache embedded
+ok 'model: by id' has_line "embedded: OK"
+for form in 'sha256 pieces' 'sha256 tensors' 'sha256 none' "blake3:$verify pieces" "blake3:$verify tensors"; do
+	set -- $form
+	good=9
+	[ "$2" != none ] || good=8
+	rm -rf "$tmp/m"
+	python3 tests/cli/reshard.py "$embedded" "$tmp/m" 1300007 "$1" "$2"
+	for threads in 1 4; do
+		capture "$verify" --no-cache --threads "$threads" --json "$tmp/m"
+		ok "shards, ${1%%:*} $2, $threads threads: good" json 'o[-1]["failed"] == 0 and o[-2]["status"] == "ok" and o[-2]["roots"] == 109 and o[-2]["tensors"] == 109'
+	done
+	byte "$tmp/m/shard_00003.bin" 777777 '\377\001'
+	capture "$verify" --no-cache "$tmp/m"
+	ok "shards, ${1%%:*} $2: a changed byte" code_is 20
+	ok "shards, ${1%%:*} $2: the shard is named" has_line "$tmp/m/shard_00003.bin: FAILED"
+	ok "shards, ${1%%:*} $2: the tensor is named" says 'tensor model.'
+	ok "shards, ${1%%:*} $2: the others are good" [ "$(grep -c ': OK' "$tmp/out")" -eq "$good" ]
+done
+
+# Only the root knows: the byte is changed and every other hash made right.
+python3 - "$tmp/m" "$verify" <<'END'
+import hashlib, json, sys
+m = json.load(open(sys.argv[1] + "/manifest.json"))
+m["hashAlgorithm"] = "sha256"
+for s in m["shards"]:
+    s["hash"] = hashlib.sha256(open(sys.argv[1] + "/" + s["filename"], "rb").read()).hexdigest()
+json.dump(m, open(sys.argv[1] + "/manifest.json", "w"))
+END
+rm -f "$tmp/m/pieces.json"
+capture "$verify" --no-cache "$tmp/m"
+ok 'roots: alone they find it' code_is 20
+ok 'roots: every file is good' [ "$(grep -c '^.*/m/.*: OK' "$tmp/out")" -eq 9 ]
+ok 'roots: the whole is not' has_line "$tmp/m: FAILED"
+
+# ---- what is wrong is named, with its code ----
+fresh() {
+	rm -rf "$tmp/m"
+	cp -r "$embedded" "$tmp/m"
+}
+fresh
+capture "$verify" --no-cache --identity "sha256:$(sha256_of "$tmp/m/manifest.json")" "$tmp/m"
+ok 'identity: right' code_is 0
+capture "$verify" --no-cache --identity "$(printf '%064d' 7)" "$tmp/m"
+ok 'identity: wrong' code_is 20
+capture "$verify" --no-cache --identity 12 "$tmp/m"
+ok 'identity: malformed' code_is 2
+truncate -s -1 "$tmp/m/shard_00000.bin"
+capture "$verify" --no-cache "$tmp/m"
+ok 'a short shard' says 'is 7989903 bytes long, expected 7989904'
+ok 'a short shard: code' code_is 20
+rm "$tmp/m/shard_00000.bin"
+capture "$verify" --no-cache "$tmp/m"
+ok 'a missing shard' has_line 'shard_00000.bin: FAILED open or read'
+ok 'a missing shard: code' code_is 3
+fresh
+sed -i 's/"shard_00000.bin"/"..\/m\/shard_00000.bin"/' "$tmp/m/manifest.json"
+capture "$verify" --no-cache "$tmp/m"
+ok 'a name that leaves the folder' says 'expected the name of a file in this folder'
+ok 'a name that leaves the folder: code' code_is 10
+fresh
+sed -i 's/"hashAlgorithm"/"hashAlgorithm":"md5","x"/' "$tmp/m/manifest.json"
+capture "$verify" --no-cache "$tmp/m"
+ok 'an unknown hash' says 'hashAlgorithm is'
+fresh
+sed -i 's/"maxPieceBytes": *[0-9]*/"maxPieceBytes": 1/' "$tmp/m/pieces.json"
+capture "$verify" --no-cache "$tmp/m"
+ok 'a malformed index' code_is 10
+fresh
+echo '{"schema":"doppler.verified-pieces/v1"' >"$tmp/m/pieces.json"
+capture "$verify" --no-cache "$tmp/m"
+ok 'an index cut short' code_is 10
+capture "$verify" --no-cache "$tmp/nothing"
+ok 'nothing there' code_is 3
+capture "$verify"
+ok 'no operand' code_is 2
+mkdir "$tmp/empty"
+capture "$verify" --no-cache "$tmp/empty"
+ok 'an empty folder fails' [ "$status" -ne 0 ]
+
+# ---- single files ----
+capture "$verify" --no-cache "$models/tiny.gguf"
+ok 'gguf: structure' prints "$models/tiny.gguf: OK
+"
+ok 'gguf: nothing vouches for its bytes' says 'no hash of it is known'
+capture "$verify" --no-cache --sha256 "$(sha256_of "$models/tiny.gguf")" "$models/tiny.gguf"
+ok 'gguf: by its hash' code_is 0
+capture "$verify" --no-cache --sha256 "$(printf '%064d' 1)" "$models/tiny.gguf"
+ok 'gguf: not its hash' code_is 20
+head -c 3000 "$models/tiny.gguf" >"$tmp/cut.gguf"
+capture "$verify" --no-cache "$tmp/cut.gguf"
+ok 'gguf: cut short' code_is 10
+ok 'gguf: cut short, FAILED' prints "$tmp/cut.gguf: FAILED
+"
+echo text >"$tmp/text"
+capture "$verify" --no-cache "$tmp/text"
+ok 'no model, nothing known' code_is 11
+capture "$verify" --no-cache --json "$models/tiny.gguf"
+ok 'gguf: json' json 'o[0]["type"] == "file" and o[0]["vouched"] is False and o[1]["format"] == "gguf" and o[2]["type"] == "summary"'
+ok 'json: what is in force' json 'set(o[-1]["confined"]) == {"files", "calls"}'
+
+# ---- bad pieces ----
+fresh
+capture "$verify" --bad-pieces "$tmp/m"
+ok 'bad pieces: none' prints 'reploid-pieces/1
+'
+byte "$tmp/m/shard_00000.bin" 5000000 x
+capture "$verify" --bad-pieces "$tmp/m"
+ok 'bad pieces: one' [ "$(grep -c '^piece 4194304 3795600 sha256:' "$tmp/out")" -eq 1 ]
+ok 'bad pieces: its file' has_line "file 7989904 sha256:$(sha256_of "$embedded/shard_00000.bin") $tmp/m/shard_00000.bin"
+ok 'bad pieces: making the list is success' code_is 0
+cp "$embedded/shard_00000.bin" "$tmp/elsewhere.bin"
+(cd "$tmp" && cp m/pieces.json other.json && sed -i 's/shard_00000.bin/elsewhere.bin/' other.json && byte elsewhere.bin 10 y)
+capture "$verify" --bad-pieces --index "$tmp/other.json" "$tmp/elsewhere.bin"
+ok 'bad pieces: of a plain file' [ "$(grep -c '^piece ' "$tmp/out")" -eq 1 ]
+ok 'bad pieces: the first' grep -q '^piece 0 4194304 sha256:' "$tmp/out"
+truncate -s 4194304 "$tmp/elsewhere.bin"
+capture "$verify" --bad-pieces --index "$tmp/other.json" "$tmp/elsewhere.bin"
+ok 'bad pieces: a missing tail' [ "$(grep -c '^piece ' "$tmp/out")" -eq 2 ]
+capture "$verify" --bad-pieces "$tmp/text"
+ok 'bad pieces: nothing known' code_is 11
+
+# ---- the cache of hashes ----
+fresh
+rm -f "$store/hashes"
+sleep 1.1
+capture "$verify" "$tmp/m"
+ok 'cache: kept in the store' [ -s "$store/hashes" ]
+ok 'cache: nobody else may read it' [ "$(stat -c %a "$store/hashes")" = 600 ]
+capture "$verify" --json "$tmp/m"
+ok 'cache: nothing is read twice' json 'o[-1]["bytes_read"] == 0 and o[-1]["cached"] == 2 and o[-1]["failed"] == 0'
+capture "$verify" --json --paranoid "$tmp/m"
+ok 'cache: --paranoid reads all' json 'o[-1]["bytes_read"] > 8000000 and o[-1]["cached"] == 0'
+capture "$verify" --json --no-cache "$tmp/m"
+ok 'cache: --no-cache reads all' json 'o[-1]["bytes_read"] > 8000000'
+byte "$tmp/m/shard_00000.bin" 5000000 z
+touch -r "$embedded/manifest.json" "$tmp/m/shard_00000.bin"
+capture "$verify" "$tmp/m"
+ok 'cache: a change under an old date is seen' code_is 20
+cp "$embedded/shard_00000.bin" "$tmp/m/"
+capture "$verify" "$tmp/m"
+capture "$verify" --json "$tmp/m"
+ok 'cache: what was changed just now is read again' json 'o[-1]["bytes_read"] >= 7989904'
+sleep 1.1
+capture "$verify" "$tmp/m"
+cp "$store/hashes" "$tmp/hashes"
+for damage in 's/^65/x65/; s/^[0-9]/-/' 's/ - / /' '1s/1/2/' '$s/.$//' 's/^\([0-9]*\) /99999999999999999999999 /'; do
+	sed "$damage" "$tmp/hashes" >"$store/hashes"
+	capture "$verify" --json "$tmp/m"
+	ok "cache: malformed counts as empty ($damage)" json 'o[-1]["bytes_read"] > 8000000 and o[-1]["failed"] == 0'
+done
+cp "$tmp/hashes" "$store/hashes"
+chmod 666 "$store/hashes"
+capture "$verify" --json "$tmp/m"
+ok 'cache: not one that others may write' json 'o[-1]["bytes_read"] > 8000000'
+rm -f "$store/hashes"
+ln -s "$tmp/hashes" "$store/hashes"
+capture "$verify" --json "$tmp/m"
+ok 'cache: not through a link' json 'o[-1]["bytes_read"] > 8000000'
+rm -f "$store/hashes"
+
+# ---- the rest ----
+capture "$verify" --print "$tmp/m/manifest.json" </dev/null
+ok 'print' prints "$(sha256_of "$tmp/m/manifest.json")  $tmp/m/manifest.json
+"
+capture "$verify" --print --blake3 --tag /dev/null
+ok 'print: BLAKE3' prints 'BLAKE3 (/dev/null) = af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262
+'
+cp "$tmp/out" "$tmp/list"
+capture "$verify" --blake3 -c "$tmp/list"
+ok 'check: BLAKE3' prints '/dev/null: OK
+'
+capture "$verify" --json -c "$tmp/list"
+ok 'check: json' code_is 1
+sha256sum "$tmp/list" "$tmp/text" >"$tmp/list2"
+capture "$verify" --json -c "$tmp/list2"
+ok 'check: json, good' json '[x["status"] for x in o[:2]] == ["ok", "ok"] and o[2]["type"] == "summary"'
+capture "$verify" --print "$tmp/text" >/dev/full
+ok 'a full disk' [ "$("$verify" --print "$tmp/text" 2>&1 >/dev/full; echo "$?")" != 0 ]
+for shell in bash zsh fish; do
+	capture "$verify" --completion "$shell"
+	ok "completion: $shell" has_line bad-pieces
+done
