@@ -347,13 +347,24 @@ static void read_block(scanner *s, task *t)
 	}
 }
 
+/* How many blocks of a file may be about. A single chain of SHA-256 gains nothing from blocks read long before it comes to them:
+ * they only leave the processor's caches again. Pieces need several chains at once. */
+static unsigned most_blocks(const scanner *s, const task *t)
+{
+	enum { A_CHAIN = 4, A_PIECE = (4 << 20) / SCAN_BLOCK };
+	for (unsigned i = 0; i < RP_SCAN_TRACKS; i++)
+		if (t->f->tracks[i].n > 0)
+			return (s->n_threads + 1) * A_PIECE;
+	return s->n_threads + A_CHAIN;
+}
+
 /* The file to read from: the one with the fewest blocks about. */
 static task *readable(const scanner *s)
 {
 	task *best = NULL;
 	for (unsigned i = 0; i < s->n_active; i++) {
 		task *t = s->active[i];
-		if (!t->reading && !t->all_read && (best == NULL || t->in_flight < best->in_flight))
+		if (!t->reading && !t->all_read && t->in_flight < most_blocks(s, t) && (best == NULL || t->in_flight < best->in_flight))
 			best = t;
 	}
 	return best;

@@ -2,7 +2,7 @@
  *
  * Of each file at once: SHA-256 of all of it, BLAKE3 of all of it, and SHA-256 of any ranges in it (the pieces of an index, the
  * leaves of Merkle trees). Each byte is read once, so that all results speak of the same bytes. Reading and hashing go over
- * several threads and several files; only SHA-256 of a whole file is one chain. Memory is a ring of buffers, at most 40 MiB
+ * several threads and several files; only SHA-256 of a whole file is one chain. Memory is a ring of buffers, at most 32 MiB
  * whatever the files' sizes. Large files that were not in the page cache are dropped from it as they are read.
  */
 #ifndef RP_SCAN_H

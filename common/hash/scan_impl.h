@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-enum { SCAN_BLOCK = 512 * 1024, SCAN_BLOCKS = 80, BLOCK_CHUNKS = SCAN_BLOCK / RP_BLAKE3_CHUNK };
+enum { SCAN_BLOCK = 256 * 1024, SCAN_BLOCKS = 128, BLOCK_CHUNKS = SCAN_BLOCK / RP_BLAKE3_CHUNK };
 enum { TRACK_WHOLE = RP_SCAN_TRACKS, ALL_TRACKS };
 /* Of a block: strands entering and leaving and one job for what lies between, a track; and BLAKE3. */
 enum { JOBS_A_BLOCK = 3 * ALL_TRACKS + 1 };

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { BLOCK = 512 * 1024 };
+enum { BLOCK = 256 * 1024 };
 
 static char folder[] = "/tmp/test_scan.XXXXXX";
 
