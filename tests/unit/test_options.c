@@ -48,7 +48,7 @@ static rp_error err;
 static rp_code parse(const char *words)
 {
 	static char text[1000];
-	char *argv[40] = {"reploid-test"};
+	char *argv[64] = {"reploid-test"};
 	int argc = 1;
 	rp_parsed_free(&parsed);
 	memset(&v, 0, sizeof v);
