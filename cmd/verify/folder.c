@@ -25,13 +25,17 @@ static rp_code read_index(verify_subject *s, const char *path, bool named, rp_er
 	rp_code code = rp_read_file(path, RP_MAX_INDEX_BYTES, &text, &n, err);
 	if (code == RP_OK)
 		code = rp_piece_index_parse(path, text, n, &index, err);
-	free(text);
 	unsigned char identity[RP_HASH_BYTES];
 	rp_sha256_once(s->manifest, s->manifest_len, identity);
 	if (code == RP_OK && !named && memcmp(index->manifest, identity, sizeof identity) != 0) {
 		rp_piece_index_free(index); /* of another model, or of another state of this one */
+		free(text);
 		return RP_OK;
 	}
+	const char *slash = strrchr(path, '/');
+	if (code == RP_OK)
+		code = catalogue_check_index(s, slash != NULL ? slash + 1 : path, path, text, n, err);
+	free(text);
 	if (code == RP_OK)
 		code = rp_piece_index_check_manifest(index, path, s->path, s->manifest, s->manifest_len, err);
 	if (code == RP_OK)
@@ -75,11 +79,12 @@ static verify_item *add_file(verify_subject *s, const char *name, rp_error *err)
 {
 	char *path = rp_arena_printf(&s->arena, "%s/%s", s->path, name);
 	verify_item *item = path != NULL ? subject_add(s, path) : NULL;
-	if (item == NULL)
+	if (item == NULL) {
 		rp_no_memory(err, sizeof *item, "the list of files");
-	else
-		expect_pieces(s, item, name);
-	return item;
+		return NULL;
+	}
+	expect_pieces(s, item, name);
+	return catalogue_add(s, item, name, err) == RP_OK ? item : NULL;
 }
 
 static rp_code read_shard(verify_subject *s, const rp_json_at *at, bool blake3, rp_error *err)
@@ -159,6 +164,9 @@ rp_code folder_read(verify_subject *s, rp_error *err)
 	code = rp_json_parse(path, s->manifest, s->manifest_len, &json, err);
 	if (code == RP_OK)
 		code = check_identity(s, path, err);
+	const cJSON *id = code == RP_OK ? cJSON_GetObjectItemCaseSensitive(json, "modelId") : NULL;
+	if (cJSON_IsString(id))
+		code = catalogue_find(s, id->valuestring, path, err);
 	if (code == RP_OK)
 		code = find_index(s, &index, err);
 	if (code == RP_OK) {

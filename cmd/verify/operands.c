@@ -93,6 +93,8 @@ static rp_code model_record(verify_subject *s, rp_code verdict, const char *mess
 	rp_jsonw_str(&w, s->model != NULL ? formats[rp_model_format(s->model)] : NULL);
 	rp_jsonw_key(&w, "identity");
 	rp_jsonw_str(&w, s->model != NULL ? rp_model_identity(s->model) : NULL);
+	rp_jsonw_key(&w, "catalogue");
+	rp_jsonw_bool(&w, s->entry != NULL);
 	rp_jsonw_key(&w, "tensors");
 	rp_jsonw_u64(&w, s->model != NULL ? rp_model_n_tensors(s->model) : 0);
 	rp_jsonw_key(&w, "roots");

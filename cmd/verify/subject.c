@@ -1,6 +1,7 @@
 #include "subject.h"
 
 #include "hash/sums.h"
+#include "store/catalog.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -113,6 +114,7 @@ void subject_close(verify_subject *s)
 	roots_free(s->roots);
 	rp_model_close(s->model);
 	rp_piece_index_free(s->index);
+	rp_catalog_free(s->catalogue);
 	free(s->manifest);
 	free(s->items);
 	free((void *)s->order);

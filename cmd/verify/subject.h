@@ -45,6 +45,8 @@ typedef struct verify_subject {
 	size_t manifest_len;
 	unsigned char identity[RP_HASH_BYTES]; /* of the manifest */
 	rp_piece_index *index;
+	struct rp_catalog *catalogue;
+	const struct rp_catalog_model *entry; /* the model's in it; NULL: it is not there */
 	rp_model *model; /* NULL: its structure is bad, or the file is no model */
 	rp_code structure;
 	rp_error structure_error;
@@ -73,6 +75,14 @@ rp_code folder_read(verify_subject *s, rp_error *err);
 /* ---- plain.c ---- */
 rp_code plain_read(verify_subject *s, rp_error *err);
 void plain_choose_tree(verify_item *item);
+
+/* ---- catalogue.c ---- */
+/* Look the model up, and compare its manifest with the catalogue's. */
+rp_code catalogue_find(verify_subject *s, const char *id, const char *manifest, rp_error *err);
+/* The bytes of the piece index against the catalogue's sum of it. */
+rp_code catalogue_check_index(const verify_subject *s, const char *name, const char *path, const char *text, size_t n, rp_error *err);
+/* What it knows of a file of the model. */
+rp_code catalogue_add(verify_subject *s, verify_item *item, const char *name, rp_error *err);
 
 /* ---- roots.c ---- */
 rp_code roots_prepare(verify_subject *s, rp_error *err); /* fills items' leaves */

@@ -96,6 +96,44 @@ mkdir "$tmp/empty"
 capture "$verify" --no-cache "$tmp/empty"
 ok 'an empty folder fails' [ "$status" -ne 0 ]
 
+# ---- the catalogue ----
+fresh
+catalogue() { # catalogue KEY VALUE: a catalogue of the model in $tmp/m, with one value of an object in it changed
+	python3 - "$tmp/m" "$tmp/models.json" "$@" <<'END'
+import hashlib, json, os, sys
+folder, out = sys.argv[1:3]
+def entry(path, role):
+    data = open(folder + "/" + path, "rb").read()
+    return {"path": path, "role": role, "sizeBytes": len(data), "hashAlgorithm": "sha256", "hash": hashlib.sha256(data).hexdigest()}
+files = [entry("manifest.json", "model-manifest"), entry("tokenizer.json", "tokenizer"), entry("pieces.json", "model-piece-index")]
+if len(sys.argv) > 3:
+    next(f for f in files if f["path"] == sys.argv[3])["hash"] = sys.argv[4]
+model = {"id": json.load(open(folder + "/manifest.json"))["modelId"], "name": "x", "identity": "sha256:" + files[0]["hash"], "provider": "doppler",
+    "contextLength": 4096, "quantization": "q4k", "size": "Q4K", "adapters": [], "source": {"baseUrl": "https://models.example/m/", "files": files}}
+json.dump([model], open(out, "w"))
+END
+}
+catalogue
+capture "$verify" --no-cache --json --catalog "$tmp/models.json" "$tmp/m"
+ok 'catalogue: good' json 'o[-1]["failed"] == 0 and o[-2]["catalogue"] is True'
+ok 'catalogue: vouches for the tokenizer' json '[x["sha256"] for x in o if x.get("path", "").endswith("tokenizer.json")] != [None]'
+for file in manifest.json pieces.json tokenizer.json; do
+	catalogue "$file" "$(printf '%064d' 5)"
+	capture "$verify" --no-cache --catalog "$tmp/models.json" "$tmp/m"
+	ok "catalogue: another $file" code_is 20
+	ok "catalogue: another $file is named" says "$tmp/m/$file: "
+done
+catalogue manifest.json "$(printf '%064d' 5)"
+capture "$verify" --no-cache --catalog "$tmp/models.json" --identity "$(sha256_of "$tmp/m/manifest.json")" "$tmp/m"
+ok 'catalogue: --identity is stronger' code_is 0
+catalogue
+byte "$tmp/m/shard_00000.bin" 6 x
+capture "$verify" --bad-pieces --catalog "$tmp/models.json" "$tmp/m"
+ok 'catalogue: where to fetch from' has_line 'source https://models.example/m/shard_00000.bin'
+echo '[{"id":"a","id":"b"}]' >"$tmp/models.json"
+capture "$verify" --no-cache --catalog "$tmp/models.json" "$tmp/m"
+ok 'catalogue: malformed' code_is 10
+
 # ---- single files ----
 capture "$verify" --no-cache "$models/tiny.gguf"
 ok 'gguf: structure' prints "$models/tiny.gguf: OK
