@@ -21,6 +21,7 @@ static const verify_mode modes[] = {
 	{"check", WANTED(check), verify_check, .text = false},
 	{"print", WANTED(print), verify_print, .text = false},
 	{"bad-pieces", WANTED(bad_pieces), verify_bad_pieces, .text = false},
+	{"record", WANTED(record), verify_records, .text = false},
 	{"pubkey", WANTED(pubkey), verify_signatures, .text = true},
 };
 

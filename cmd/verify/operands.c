@@ -171,7 +171,8 @@ rp_code verify_operands(verify_state *v, rp_error *err)
 	if (n > 1 && (v->o.sha256 != NULL || v->o.identity != NULL))
 		return rp_fail(err, RP_USAGE, "--sha256 and --identity are for one operand, and there are %zu", n);
 	for (size_t i = 0; code == RP_OK && i < n; i++)
-		code = check_operand(v, v->parsed.operands.v[i], err);
+		code = verify_is_record(v->parsed.operands.v[i]) ? verify_record_file(v, v->parsed.operands.v[i], err) :
+			check_operand(v, v->parsed.operands.v[i], err);
 	if (code == RP_OK && v->cache != NULL && rp_hash_cache_save(v->cache, err) != RP_OK) {
 		if (!v->o.quiet && !v->o.status)
 			verify_say(v, "note: the cache of hashes cannot be kept: %s", err->msg);

@@ -44,6 +44,13 @@ static const rp_opt table[] = {
 		.help = "the signature, when it lies elsewhere", AT(signature)},
 	{.name = "ignore-unsigned", .group = "Signatures", .help = "pass over files of a folder that its signature does not name",
 		AT(ignore_unsigned)},
+	{.name = "record", .group = "Signatures", .help = "the operands are signed records of peers: receipts, grants", AT(record),
+		.more = "Without it a file that looks like one is checked as one too. Each field is "
+			"told to be verified (proved by the check), claimed (stated by who signed) or unavailable."},
+	{.name = "authorization", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
+		.help = "the authorization that a custody receipt belongs to", AT(authorization)},
+	{.name = "at", .kind = RP_OPT_UINT, .group = "Signatures", .arg = "MS", .def = "0", .def_text = "now",
+		.help = "the Unix time in milliseconds that grants are judged by", AT(at)},
 	{.name = "keygen", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
 		.help = "make a secret key in FILE and its public key in FILE.pub", AT(keygen),
 		.more = "FILE is made for its owner alone (mode 0600) and never replaced. It is an identity among peers too."},
@@ -60,7 +67,7 @@ static const rp_opt table[] = {
 
 static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...",
 	"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]",
-	"-P KEY [-x SIGNATURE] FILE|DIR...", "--sign KEY FILE...", "--keygen FILE", NULL};
+	"-P KEY [-x SIGNATURE] FILE|DIR...", "--record [options] FILE...", "--sign KEY FILE...", "--keygen FILE", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_SIGNATURE, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};

@@ -81,6 +81,10 @@ rp_code verify_verdict(verify_state *v, const char *type, const char *path, rp_c
 /* ---- model_signature.c ---- */
 rp_code verify_model_signature(verify_state *v, const char *model, const char *signature, const char *text, size_t n, rp_error *err);
 
+/* ---- record.c ---- */
+rp_code verify_record_file(verify_state *v, const char *path, rp_error *err);
+bool verify_is_record(const char *path); /* what it holds tells */
+
 /* ---- scan.c: a scan with the options' threads, signals and progress ---- */
 rp_code verify_scan(verify_state *v, rp_scan_file *files, size_t n, rp_code (*finished)(void *context, size_t i, rp_error *err),
 	void *context, rp_error *err);

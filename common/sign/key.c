@@ -213,7 +213,11 @@ rp_code rp_public_key_load(const char *text_or_path, rp_public_key *out, rp_erro
 {
 	char *text = NULL;
 	size_t n = 0;
+	unsigned char der[512];
 	if (of_numbered(text_or_path, strlen(text_or_path), out))
+		return RP_OK;
+	if (rp_base64_decode(RP_BASE64, text_or_path, strlen(text_or_path), der, sizeof der, &n) && n > MINISIGN_KEY &&
+		rp_public_key_of_spki("the key", "SPKI", der, n, out, NULL) == RP_OK)
 		return RP_OK;
 	rp_code code = rp_read_file(text_or_path, KEY_FILE_MAX, &text, &n, err);
 	if (code == RP_OK)
