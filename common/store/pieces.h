@@ -71,7 +71,7 @@ rp_code rp_tree_parse(const char *name, const char *text, size_t n, rp_tree **ou
 void rp_tree_free(rp_tree *t);
 /* Store it as STORE/trees/SIZE-ROOT.json; ROOT is made from the pieces' hashes, so equal files share one. */
 rp_code rp_tree_save(const char *store, const rp_tree *t, rp_error *err);
-/* All trees of files of this size. Those that cannot be read are passed over. free() each, then *out. */
+/* All trees (at most 64) of files of this size, of any for 0. Those that cannot be read are passed over. free() each, then *out. */
 rp_code rp_tree_load(const char *store, uint64_t size, rp_tree ***out, size_t *n, rp_error *err);
 
 #endif

@@ -164,7 +164,7 @@ static rp_tree *load_one(const char *folder, const char *name, uint64_t size)
 	char *text = NULL, *path = rp_asprintf("%s/%s", folder, name);
 	size_t n;
 	if (path != NULL && rp_read_file(path, MAX_TREE_BYTES, &text, &n, NULL) == RP_OK && rp_tree_parse(path, text, n, &t, NULL) == RP_OK &&
-		t->size != size) {
+		size != 0 && t->size != size) {
 		rp_tree_free(t);
 		t = NULL;
 	}
@@ -187,7 +187,9 @@ rp_code rp_tree_load(const char *store, uint64_t size, rp_tree ***out, size_t *n
 	size_t found = 0;
 	DIR *dir = opendir(folder);
 	for (struct dirent *e; dir != NULL && found < MAX_TREES && (e = readdir(dir)) != NULL;) {
-		if (strncmp(e->d_name, prefix, length) != 0)
+		if (size != 0 && strncmp(e->d_name, prefix, length) != 0)
+			continue;
+		if (e->d_name[0] == '.')
 			continue;
 		trees[found] = load_one(folder, e->d_name, size);
 		found += trees[found] != NULL;

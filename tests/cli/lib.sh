@@ -38,7 +38,7 @@ has_line() { grep -qF -- "$1" "$tmp/out"; }
 
 # One line that begins with the program's name, and no sign of a crash.
 one_message() {
-	[ "$(grep -c '^reploid-run: error: ' "$tmp/err")" -eq 1 ] && ! grep -qi 'sanitizer\|assert\|abort\|segmentation' "$tmp/err"
+	[ "$(grep -c '^reploid-[a-z]*: error: ' "$tmp/err")" -eq 1 ] && ! grep -qi 'sanitizer\|assert\|abort\|segmentation' "$tmp/err"
 }
 
 fails() { # fails NAME CODE TEXT COMMAND...: ends with CODE and a message that holds TEXT
