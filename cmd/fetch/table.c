@@ -22,8 +22,8 @@ static const rp_opt table[] = {
 
 	{.name = "only", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "What", .arg = "FILE",
 		.help = "repair files in place: fetch only the pieces this list names; - is standard input", AT(only),
-		.more = "The list is what reploid-verify --bad-pieces prints. It names the files and where they came from; an address on the command "
-			"line is used instead, -o names another file."},
+		.more = "The list is what reploid-verify --bad-pieces prints. It names the files and where they came from; an address on the "
+			"command line is used instead, -o names another file."},
 	{.name = "ranges", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "What", .arg = "FILE",
 		.help = "fetch only these byte ranges of the file at an address, lines of offset and size; - is standard input", AT(ranges),
 		.more = "Whole pieces that hold them are fetched to their places; the rest of the file reads as zeros. The partial file stays, so "
@@ -55,7 +55,8 @@ static const rp_opt table[] = {
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "say nothing but errors", AT(quiet)},
 };
 
-static const char *const synopsis[] = {"ID | URL | hf:ORG/REPO[@REV][/PATH] | PATH [-o PATH] [options]", "--only LIST|- [URL]", "--ranges LIST|- URL -o PATH", "--list [--json]", "--gc [-y]", NULL};
+static const char *const synopsis[] = {"ID | URL | hf:ORG/REPO[@REV][/PATH] | PATH [-o PATH] [options]", "--only LIST|- [URL]",
+	"--ranges LIST|- URL -o PATH", "--list [--json]", "--gc [-y]", NULL};
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_OFFLINE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
 

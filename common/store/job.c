@@ -106,6 +106,7 @@ static void free_item(rp_item *item)
 	free(item->found);
 	free(item->from);
 	free(item->state);
+	pthread_mutex_destroy(&item->writing);
 	if (!item->published)
 		rp_part_discard_empty(&item->part);
 	rp_part_close(&item->part);
@@ -199,6 +200,7 @@ static rp_code make_item(rp_item *item, uint64_t size, const rp_piece *pieces, s
 	item->whole_known = whole != NULL;
 	if (whole != NULL)
 		memcpy(item->whole, whole, RP_HASH_BYTES);
+	pthread_mutex_init(&item->writing, NULL);
 	item->state = rp_alloc(n_pieces);
 	if (pieces == NULL) {
 		item->found = rp_alloc_array(n_pieces, sizeof *item->found);

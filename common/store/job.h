@@ -42,6 +42,7 @@ typedef enum rp_piece_state { RP_PIECE_MISSING, RP_PIECE_TAKEN, RP_PIECE_HASHING
 
 typedef struct rp_item {
 	rp_part part;
+	pthread_mutex_t writing;  /* the kernel lets one in at a time anyway, and those who wait there spin */
 	uint64_t size;
 	size_t n_pieces;
 	const rp_piece *pieces;   /* known hashes; NULL: pieces of RP_PIECE_BYTES whose hashes are found */

@@ -6,7 +6,8 @@
 #include "base/progress.h"
 #include "store/job.h"
 
-enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2 };
+enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2,
+	FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
 
 /* ---- choosing ---- */
 
@@ -28,6 +29,9 @@ static rp_place *best_place(const rp_job *job, const rp_item *item, uint64_t now
 		rp_place *p = &item->places[i];
 		const rp_origin *o = p->origin;
 		if (p->dead || o->dead || now < o->wait_ns || (p->no_ranges && p->streaming))
+			continue;
+		/* where memory is the limit, more connections only spoil the caches */
+		if (job->rate > FAST_RATE && o->active >= FAST_CONNECTIONS)
 			continue;
 		double score = (o->rate > 0 ? o->rate : most) / (1 + o->active) / (1 + o->lies);
 		if (best == NULL || score > best_score) {

@@ -47,6 +47,8 @@ rp_code rp_target_output(const char *output, const char *default_name, rp_target
 	rp_code rc = finish(&t, err);
 	if (rc == RP_OK && !rp_component_valid(t.name, strlen(t.name)))
 		rc = rp_fail(err, RP_USAGE, "-o: the name of the file is not one");
+	if (rc == RP_OK && lstat(output, &st) == 0 && !folder && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		rc = rp_fail(err, RP_WRITE, "-o %s: is a device or a pipe, which a file would replace; name a file", output);
 	if (rc == RP_OK)
 		rc = rp_folder_open(*t.shown != '\0' ? t.shown : ".", "", *t.shown != '\0', &t.folder, err);
 	if (rc == RP_OK) {

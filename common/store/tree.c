@@ -1,12 +1,16 @@
 /* Local trees: the piece hashes of files that came without an index, as small JSON files in the store. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/jsonw.h"
 #include "model/json.h"
+#include "store/folder.h"
 #include "store/pieces.h"
 
 static const char schema[] = "reploid.local-pieces/v1";
@@ -135,26 +139,46 @@ static void write_tree(const rp_tree *t, rp_buf *out)
 	rp_jsonw_line(&w);
 }
 
+/* Atomically, and never through a link. */
+static rp_code write_in(int folder, const char *store, const char *name, const rp_buf *text, rp_error *err)
+{
+	char *temp = rp_asprintf("%s.%ld", name, (long)getpid());
+	if (temp == NULL)
+		return rp_no_memory(err, strlen(name), "a file name");
+	unlinkat(folder, temp, 0);
+	int fd = openat(folder, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	rp_code rc = fd < 0 ? rp_fail_errno(err, RP_WRITE, errno, "%s/trees/%s: cannot create", store, name) :
+		rp_write_fd(fd, text->data, text->len, name, err);
+	if (rc == RP_OK && fsync(fd) != 0)
+		rc = rp_fail_errno(err, RP_WRITE, errno, "%s/trees/%s: cannot write", store, name);
+	if (fd >= 0)
+		close(fd);
+	if (rc == RP_OK && renameat(folder, temp, folder, name) != 0)
+		rc = rp_fail_errno(err, RP_WRITE, errno, "%s/trees/%s: cannot give the file its name", store, name);
+	if (rc != RP_OK && fd >= 0)
+		unlinkat(folder, temp, 0);
+	free(temp);
+	return rc;
+}
+
 rp_code rp_tree_save(const char *store, const rp_tree *t, rp_error *err)
 {
 	unsigned char root[RP_HASH_BYTES];
 	char hex[RP_HASH_HEX];
 	rp_sha256_once(t->pieces, t->n_pieces * sizeof *t->pieces, root);
-	char *folder = rp_asprintf("%s/trees", store);
-	char *path = rp_asprintf("%s/trees/%llu-%.32s.json", store, (unsigned long long)t->size, rp_hex(hex, root, RP_HASH_BYTES));
+	char *name = rp_asprintf("%llu-%.32s.json", (unsigned long long)t->size, rp_hex(hex, root, RP_HASH_BYTES));
 	rp_buf text;
+	int folder = -1;
 	rp_buf_init(&text, MAX_TREE_BYTES);
 	write_tree(t, &text);
-	rp_code rc;
-	if (folder == NULL || path == NULL || text.failed) {
-		rc = rp_no_memory(err, text.len, "a tree of pieces");
-	} else {
-		mkdir(folder, 0777); /* a failure shows when the file is written */
-		rc = rp_write_file(path, text.data, text.len, 0644, err);
-	}
+	rp_code rc = name == NULL || text.failed ? rp_no_memory(err, text.len, "a tree of pieces") :
+		rp_folder_open(store, "trees", true, &folder, err);
+	if (rc == RP_OK)
+		rc = write_in(folder, store, name, &text, err);
+	if (folder >= 0)
+		close(folder);
 	rp_buf_free(&text);
-	free(path);
-	free(folder);
+	free(name);
 	return rc;
 }
 

@@ -37,8 +37,10 @@ static void do_piece(rp_task *t)
 			rp_hex(a, t->hash, RP_HASH_BYTES), rp_hex(b, item->pieces[t->piece].sha256, RP_HASH_BYTES));
 		return;
 	}
+	pthread_mutex_lock(&item->writing);
 	t->code = rp_part_write(&item->part, t->piece, rp_job_piece_offset(item, t->piece), t->buffer->data, (size_t)t->size, t->hash,
 		&t->error);
+	pthread_mutex_unlock(&item->writing);
 }
 
 static rp_code hash_whole(rp_item *item, unsigned char out[RP_HASH_BYTES], rp_error *err)
