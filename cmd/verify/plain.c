@@ -56,7 +56,12 @@ static rp_code expect(verify_subject *s, verify_item *item, rp_error *err)
 		return expect_index(s, item, err);
 	if (s->v->store == NULL || stat(item->path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
 		return RP_OK;
-	return rp_tree_load(s->v->store, (uint64_t)st.st_size, &item->trees, &item->n_trees, err);
+	rp_code code = rp_tree_load(s->v->store, (uint64_t)st.st_size, &item->trees, &item->n_trees, err);
+	if (code != RP_OK || item->n_trees > 0)
+		return code;
+	free((void *)item->trees); /* perhaps it was cut short, or something was added */
+	item->trees = NULL;
+	return rp_tree_load(s->v->store, 0, &item->trees, &item->n_trees, err);
 }
 
 rp_code plain_read(verify_subject *s, rp_error *err)
@@ -72,15 +77,39 @@ rp_code plain_read(verify_subject *s, rp_error *err)
 	return code;
 }
 
+/* The size of piece i of a tree. */
+static uint64_t piece_size(const rp_tree *t, size_t i)
+{
+	uint64_t at = i * t->piece_bytes;
+	return t->size - at < t->piece_bytes ? t->size - at : t->piece_bytes;
+}
+
+rp_code plain_make_ranges(verify_item *item, rp_error *err)
+{
+	const rp_tree *longest = item->trees[0];
+	for (size_t i = 1; i < item->n_trees; i++)
+		if (item->trees[i]->size > longest->size && item->trees[i]->piece_bytes == longest->piece_bytes)
+			longest = item->trees[i];
+	item->ranges = rp_alloc_array(longest->n_pieces, sizeof *item->ranges);
+	if (item->ranges == NULL)
+		return rp_no_memory(err, longest->n_pieces * sizeof *item->ranges, "pieces");
+	for (size_t i = 0; i < longest->n_pieces; i++)
+		item->ranges[i] = (rp_scan_range){.offset = i * longest->piece_bytes, .size = piece_size(longest, i)};
+	item->scan.tracks[0] = (rp_scan_track){item->ranges, longest->n_pieces};
+	return RP_OK;
+}
+
 static size_t equal_pieces(const verify_item *item, const rp_tree *t)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < t->n_pieces; i++)
-		n += item->ranges[i].done && memcmp(item->ranges[i].sha256, t->pieces[i], RP_HASH_BYTES) == 0;
+		n += item->ranges[i].done && item->ranges[i].size == piece_size(t, i) &&
+			memcmp(item->ranges[i].sha256, t->pieces[i], RP_HASH_BYTES) == 0;
 	return n;
 }
 
-/* Trees are found by size alone: the file is a copy of the one it shares most pieces with, if it shares half of them. */
+/* Trees are found by size, or without it, so the file is taken for a copy of the one it shares most pieces with, if it shares half of
+ * what it has. */
 void plain_choose_tree(verify_item *item)
 {
 	const rp_tree *best = NULL;
@@ -92,13 +121,15 @@ void plain_choose_tree(verify_item *item)
 			best = item->trees[i];
 		}
 	}
-	if (best == NULL || most * 2 < best->n_pieces)
+	size_t has = best != NULL ? (size_t)(item->scan.size / best->piece_bytes) : 0;
+	if (best == NULL || most * 2 < (has < best->n_pieces ? has : best->n_pieces))
 		return;
 	rp_piece *pieces = rp_alloc_array(best->n_pieces, sizeof *pieces);
 	if (pieces == NULL)
 		return;
 	for (size_t i = 0; i < best->n_pieces; i++) {
-		pieces[i] = (rp_piece){.offset = item->ranges[i].offset, .size = item->ranges[i].size};
+		pieces[i] = (rp_piece){.offset = i * best->piece_bytes, .size = piece_size(best, i)};
+		item->ranges[i].done &= item->ranges[i].size == pieces[i].size;
 		memcpy(pieces[i].sha256, best->pieces[i], RP_HASH_BYTES);
 	}
 	item->pieces = pieces;

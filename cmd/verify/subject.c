@@ -259,19 +259,16 @@ static rp_code one_read(void *context, size_t i, rp_error *err)
 /* ---- reading ---- */
 static rp_code make_ranges(verify_item *item, rp_error *err)
 {
-	const rp_tree *tree = item->pieces == NULL && item->n_trees > 0 ? item->trees[0] : NULL;
-	size_t n = tree != NULL ? tree->n_pieces : item->n_pieces;
-	if (n == 0)
+	if (item->pieces == NULL && item->n_trees > 0)
+		return plain_make_ranges(item, err);
+	if (item->n_pieces == 0)
 		return RP_OK;
-	item->ranges = rp_alloc_array(n, sizeof *item->ranges);
+	item->ranges = rp_alloc_array(item->n_pieces, sizeof *item->ranges);
 	if (item->ranges == NULL)
-		return rp_no_memory(err, n * sizeof *item->ranges, "pieces");
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = tree != NULL ? i * tree->piece_bytes : item->pieces[i].offset;
-		uint64_t left = tree != NULL ? tree->size - at : item->pieces[i].size;
-		item->ranges[i] = (rp_scan_range){.offset = at, .size = tree != NULL && left > tree->piece_bytes ? tree->piece_bytes : left};
-	}
-	item->scan.tracks[0] = (rp_scan_track){item->ranges, n};
+		return rp_no_memory(err, item->n_pieces * sizeof *item->ranges, "pieces");
+	for (size_t i = 0; i < item->n_pieces; i++)
+		item->ranges[i] = (rp_scan_range){.offset = item->pieces[i].offset, .size = item->pieces[i].size};
+	item->scan.tracks[0] = (rp_scan_track){item->ranges, item->n_pieces};
 	return RP_OK;
 }
 

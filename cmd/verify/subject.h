@@ -74,6 +74,8 @@ rp_code verify_result(verify_state *v, const char *path, const verify_item *item
 rp_code folder_read(verify_subject *s, rp_error *err);
 /* ---- plain.c ---- */
 rp_code plain_read(verify_subject *s, rp_error *err);
+/* Ranges for all trees the file may be a copy of; after they have been read, the choice among them. */
+rp_code plain_make_ranges(verify_item *item, rp_error *err);
 void plain_choose_tree(verify_item *item);
 
 /* ---- catalogue.c ---- */

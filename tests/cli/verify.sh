@@ -176,6 +176,35 @@ ok 'bad pieces: a missing tail' [ "$(grep -c '^piece ' "$tmp/out")" -eq 2 ]
 capture "$verify" --bad-pieces "$tmp/text"
 ok 'bad pieces: nothing known' code_is 11
 
+# What was kept when a file was fetched (the store's trees) repairs it, whatever happened to it since.
+cat "$embedded/shard_00000.bin" "$embedded/shard_00000.bin" "$embedded/tokenizer.json" >"$tmp/whole.bin"
+python3 - "$tmp/whole.bin" "$store" <<'END'
+import hashlib, json, os, sys
+data = open(sys.argv[1], "rb").read()
+pieces = [hashlib.sha256(data[at:at + (4 << 20)]).hexdigest() for at in range(0, len(data), 4 << 20)]
+os.makedirs(sys.argv[2] + "/trees", exist_ok=True)
+json.dump({"schema": "reploid.local-pieces/v1", "size": len(data), "pieceBytes": 4 << 20, "sha256": hashlib.sha256(data).hexdigest(), "pieces": pieces,
+    "sources": ["https://models.example/whole.bin"]}, open(f"{sys.argv[2]}/trees/{len(data)}-{'0' * 32}.json", "w"))
+END
+tree_size=$(stat -c %s "$tmp/whole.bin")
+bad_of() { capture "$verify" --bad-pieces "$tmp/copy.bin"; [ "$(grep -c '^piece ' "$tmp/out")" -eq "$1" ]; }
+cp "$tmp/whole.bin" "$tmp/copy.bin"
+capture "$verify" --no-cache "$tmp/copy.bin"
+ok 'tree: good' code_is 0
+ok 'tree: nothing bad' bad_of 0
+byte "$tmp/copy.bin" 5000000 xy
+capture "$verify" --no-cache "$tmp/copy.bin"
+ok 'tree: a changed piece' code_is 20
+ok 'tree: a changed piece is listed' bad_of 1
+ok 'tree: with its source' has_line 'source https://models.example/whole.bin'
+ok 'tree: with the hash of the whole' has_line "file $tree_size sha256:$(sha256_of "$tmp/whole.bin") $tmp/copy.bin"
+head -c 9000000 "$tmp/whole.bin" >"$tmp/copy.bin"
+ok 'tree: cut short' bad_of 2
+{ cat "$tmp/whole.bin"; echo more; } >"$tmp/copy.bin"
+capture "$verify" --bad-pieces "$tmp/copy.bin"
+ok 'tree: too long' says 'has 5 bytes too many'
+rm -r "$store/trees"
+
 # ---- the cache of hashes ----
 fresh
 rm -f "$store/hashes"
