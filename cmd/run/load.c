@@ -15,11 +15,12 @@ rp_code run_open_model(run_state *r, rp_error *err)
 		return code;
 	code = rp_model_open(path, &r->model, err);
 	free(path);
-	if (code == RP_OK)
-		code = rp_graph_build(r->model, &r->graph, err);
-	if (code != RP_OK)
-		return code;
-	code = rp_tokenizer_of_model(r->model, &r->tokenizer, err);
+	return code == RP_OK ? rp_graph_build(r->model, &r->graph, err) : code;
+}
+
+rp_code run_open_tokenizer(run_state *r, rp_error *err)
+{
+	rp_code code = rp_tokenizer_of_model(r->model, &r->tokenizer, err);
 	if (code != RP_OK && code != RP_NOT_FOUND && r->o.prompt_ids != NULL) {
 		/* Ids need none. A broken one is worth a word, for the answer will be ids as well. */
 		if (!r->o.quiet && err != NULL)
@@ -40,12 +41,11 @@ static const char *model_name(const run_state *r)
 	return strcmp(r->o.model, "embedded") == 0 ? "the embedded model" : slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* The folder for compiled kernels, or NULL for none; free() it. */
-static char *cache_dir(const run_opts *o)
+char *run_cache_dir(const char *option)
 {
 	char *dir = NULL;
-	if (o->cache_dir != NULL)
-		return *o->cache_dir != '\0' ? rp_strdup(o->cache_dir) : NULL;
+	if (option != NULL)
+		return *option != '\0' ? rp_strdup(option) : NULL;
 	if (rp_cache_dir(&dir, NULL) != RP_OK)
 		return NULL; /* without HOME there is none, and that is no failure */
 	char *slash = strrchr(dir, '/');
@@ -59,7 +59,7 @@ static char *cache_dir(const run_opts *o)
 
 rp_code run_open_engine(run_state *r, rp_error *err)
 {
-	char *cache = cache_dir(&r->o), *what = rp_asprintf("loading %s", model_name(r));
+	char *cache = run_cache_dir(r->o.cache_dir), *what = rp_asprintf("loading %s", model_name(r));
 	rp_engine_opts opts = {
 		.device = r->o.device,
 		.ctx = (uint32_t)r->o.ctx,
@@ -87,6 +87,14 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 	return RP_OK;
 }
 
+void run_close_model(run_state *r)
+{
+	rp_graph_free(r->graph);
+	rp_model_close(r->model);
+	r->graph = NULL;
+	r->model = NULL;
+}
+
 void run_close(run_state *r)
 {
 	if (r->seq != NULL)
@@ -95,10 +103,7 @@ void run_close(run_state *r)
 		rp_engine_close(r->engine);
 	if (r->tokenizer != NULL)
 		rp_tokenizer_free(r->tokenizer);
-	if (r->graph != NULL)
-		rp_graph_free(r->graph);
-	if (r->model != NULL)
-		rp_model_close(r->model);
+	run_close_model(r);
 	rp_chat_format_free(&r->chat);
 	rp_buf_free(&r->prompt_text);
 	free(r->ids.v);

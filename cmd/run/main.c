@@ -1,5 +1,5 @@
 /* reploid-run: answer one prompt. One-shot by design: there is no interactive mode to fall into. */
-#include "run.h"
+#include "bench.h"
 
 #include "base/term.h"
 
@@ -61,6 +61,8 @@ static rp_code answer(run_state *r, rp_error *err)
 	if (code == RP_OK)
 		code = run_open_model(r, err);
 	if (code == RP_OK)
+		code = run_open_tokenizer(r, err);
+	if (code == RP_OK)
 		code = run_make_prompt(r, &text, err);
 	rp_buf_free(&text);
 	if (code != RP_OK)
@@ -81,11 +83,11 @@ static rp_code answer(run_state *r, rp_error *err)
 	return code;
 }
 
-static rp_code print_action(const run_state *r, rp_error *err)
+rp_code run_print_action(const rp_program *p, const rp_parsed *parsed, rp_error *err)
 {
 	rp_buf out;
 	rp_buf_init(&out, 0);
-	rp_code code = rp_action_text(&run_program, &r->parsed, rp_term_width(STDOUT_FILENO), &out, err);
+	rp_code code = rp_action_text(p, parsed, rp_term_width(STDOUT_FILENO), &out, err);
 	if (code == RP_OK)
 		code = run_write(out.data, out.len, err);
 	rp_buf_free(&out);
@@ -95,12 +97,16 @@ static rp_code print_action(const run_state *r, rp_error *err)
 static rp_code run(run_state *r, int argc, char **argv, rp_error *err)
 {
 	rp_code code = rp_signals(err);
+	if (code == RP_OK && argc > 1 && strcmp(argv[1], "--bench") == 0)
+		return run_bench(r, argc - 1, argv + 1, err);
 	if (code == RP_OK)
 		code = rp_options_parse(&run_program, argc, argv, &r->o, &r->parsed, err);
 	if (code != RP_OK)
 		return code;
 	if (r->parsed.action != RP_ACTION_RUN)
-		return print_action(r, err);
+		return run_print_action(&run_program, &r->parsed, err);
+	if (r->o.bench)
+		return rp_fail(err, RP_USAGE, "--bench must be the first argument: it has options of its own (%s --bench --help)", run_program.name);
 	if (r->parsed.operands.n > 0) {
 		if (strcmp(r->parsed.operands.v[0], "-") != 0)
 			return rp_fail(err, RP_USAGE, "unexpected argument: %s; a lone - reads standard input", run_program.no_operand);

@@ -15,7 +15,7 @@
 typedef struct run_opts {
 	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir;
 	int template_type, think, variant; /* as chosen; -1: not given */
-	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes;
+	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes, bench;
 	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
 	double temp, top_p, min_p, repeat_penalty;
 	rp_strings stop;
@@ -61,9 +61,16 @@ rp_code run_make_prompt(run_state *r, const rp_buf *text, rp_error *err);
 rp_code run_locate(run_state *r, char **path, rp_error *err);
 
 /* ---- load.c ---- */
-rp_code run_open_model(run_state *r, rp_error *err);  /* model, graph, tokenizer */
+rp_code run_open_model(run_state *r, rp_error *err); /* model, graph */
+rp_code run_open_tokenizer(run_state *r, rp_error *err);
 rp_code run_open_engine(run_state *r, rp_error *err); /* engine and sequence */
+void run_close_model(run_state *r);                   /* so that another may be opened */
 void run_close(run_state *r);
+/* The folder for compiled kernels that an option's value means, or NULL for none; free() it. */
+char *run_cache_dir(const char *option);
+
+/* ---- main.c ---- */
+rp_code run_print_action(const rp_program *p, const rp_parsed *parsed, rp_error *err); /* --help and its like */
 
 /* ---- generate.c ---- */
 rp_code run_generate(run_state *r, rp_error *err);

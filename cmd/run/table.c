@@ -80,9 +80,12 @@ static const rp_opt table[] = {
 		.help = "with --json: log probabilities of each token and of the K likeliest", AT(logprobs)},
 	{.name = "stats", .group = "Output", .help = "times and speeds on standard error at the end", AT(stats)},
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "nothing on standard error but errors", AT(quiet)},
+
+	{.name = "bench", .group = "Benchmark", .help = "as the first argument: time a model; --bench --help shows the options that follow it",
+		AT(bench)},
 };
 
-static const char *const synopsis[] = {"[-m MODEL] [-p TEXT] [-f FILE | -] [options]", "--list-devices [--json]", NULL};
+static const char *const synopsis[] = {"[-m MODEL] [-p TEXT] [-f FILE | -] [options]", "--list-devices [--json]", "--bench [options of its own]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_TEMPLATE, RP_PROMPT, RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};

@@ -1,4 +1,4 @@
-/* pool: the same loop on several threads. Private to infer/ (the oracle). */
+/* pool: the same loop on several threads. */
 #ifndef RP_POOL_H
 #define RP_POOL_H
 

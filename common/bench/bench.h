@@ -1,0 +1,75 @@
+/* bench: measuring engines: the tests, names and statistics of llama-bench, and what a machine's memory can give.
+ *
+ * A test fills n_prompt positions at once (pp), then generates n_gen tokens one after the other (tg), behind `depth` positions
+ * that are not timed. Ids are random, other ones in each repetition: equal ids would let caches and expert choice flatter.
+ */
+#ifndef RP_BENCH_H
+#define RP_BENCH_H
+
+#include "base/base.h"
+#include "infer/infer.h"
+
+/* ---- numbers as sweeps give them ---- */
+typedef struct rp_counts {
+	uint32_t *v;
+	size_t n;
+} rp_counts;
+
+enum { RP_MAX_COUNTS = 1024 };
+
+/* "512", "128,256", "1-4" (1 2 3 4), "8-64+8", "64-512*2", and lists of these; each number in [lo, hi]. where begins messages
+ * ("-p (--n-prompt)"). RP_USAGE. free() out->v. */
+rp_code rp_counts_parse(const char *text, uint32_t lo, uint32_t hi, const char *where, rp_counts *out, rp_error *err);
+
+typedef struct rp_spread {
+	double mean, sd; /* sd: of a sample (n - 1); 0 for fewer than two values */
+} rp_spread;
+rp_spread rp_spread_of(const double *v, size_t n);
+
+/* ---- tests ---- */
+typedef struct rp_bench_test {
+	uint32_t n_prompt, n_gen; /* not both 0 */
+	uint32_t depth;
+	uint32_t streams; /* sequences computed side by side, at least 1 */
+} rp_bench_test;
+
+/* "pp512", "tg128", "pp512+tg128", each with " @ d512" behind when there is a depth. Returns out. */
+char *rp_bench_name(const rp_bench_test *t, char *out, size_t size);
+/* Positions a sequence of the test needs. */
+uint64_t rp_bench_ctx(const rp_bench_test *t);
+
+typedef struct rp_bench_opts {
+	uint32_t reps;   /* at least 1 */
+	bool warmup;     /* once before, untimed: compiles pipelines, touches memory */
+	bool greedy;     /* tg feeds the likeliest id, chosen on the device, instead of random ones; one stream only */
+	uint64_t seed;
+} rp_bench_opts;
+
+typedef struct rp_bench_result {
+	size_t reps;
+	uint64_t tokens;     /* of a repetition, all streams together */
+	double *ns, *rate;   /* [reps] time; tokens a second */
+	rp_spread ns_spread, rate_spread;
+	double submits, dispatches, barriers; /* a token */
+	double host_ns;                       /* a token: time in which the host did not wait for the device; NaN without a device */
+	size_t distinct;                      /* greedy: different ids in the last repetition; else 0 */
+} rp_bench_result;
+
+/* The engine needs a context of rp_bench_ctx. Fails as rp_forward does. */
+rp_code rp_bench_run(rp_engine *e, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o, rp_bench_result *out, rp_error *err);
+void rp_bench_result_free(rp_bench_result *r);
+
+/* Bytes a generated token reads: every weight that is multiplied with, and the caches behind half of the tokens generated. Weights
+ * are read once for all streams. 0 for a test that generates nothing. */
+double rp_bench_read_bytes(const rp_graph *g, const rp_engine_info *info, const rp_bench_test *t);
+
+/* ---- what memory gives: reading a buffer far larger than caches, best of several passes, bytes a second ---- */
+typedef struct rp_bandwidth {
+	double bytes_per_s;
+	uint64_t bytes; /* of the buffer */
+} rp_bandwidth;
+
+/* device as rp_engine_opts.device, but never NULL; threads: cpu, 0 for the number of processors. */
+rp_code rp_bench_bandwidth(const char *device, uint32_t threads, rp_bandwidth *out, rp_error *err);
+
+#endif

@@ -1,0 +1,256 @@
+#include "bench/bench.h"
+
+#include "base/random.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+rp_spread rp_spread_of(const double *v, size_t n)
+{
+	double sum = 0, squares = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += v[i];
+	double mean = n > 0 ? sum / (double)n : 0;
+	for (size_t i = 0; i < n; i++)
+		squares += (v[i] - mean) * (v[i] - mean);
+	return (rp_spread){mean, n > 1 ? sqrt(squares / (double)(n - 1)) : 0};
+}
+
+char *rp_bench_name(const rp_bench_test *t, char *out, size_t size)
+{
+	char prompt[20] = "", gen[20] = "", depth[24] = "";
+	if (t->n_prompt > 0)
+		snprintf(prompt, sizeof prompt, "pp%u", t->n_prompt);
+	if (t->n_gen > 0)
+		snprintf(gen, sizeof gen, "tg%u", t->n_gen);
+	if (t->depth > 0)
+		snprintf(depth, sizeof depth, " @ d%u", t->depth);
+	snprintf(out, size, "%s%s%s%s", prompt, t->n_prompt > 0 && t->n_gen > 0 ? "+" : "", gen, depth);
+	return out;
+}
+
+uint64_t rp_bench_ctx(const rp_bench_test *t)
+{
+	return (uint64_t)t->depth + t->n_prompt + t->n_gen;
+}
+
+/* ---- one test ---- */
+typedef struct bench {
+	rp_engine *engine;
+	const rp_bench_test *test;
+	const rp_bench_opts *opts;
+	uint32_t vocab;
+	rp_random random;
+	rp_seq **seqs;         /* [streams] */
+	rp_segment *segments;  /* [streams] */
+	uint32_t *ids;         /* [streams, most] */
+	uint32_t most;         /* ids a stream feeds at once */
+	uint32_t *chosen;      /* [n_gen] of the last greedy repetition */
+	size_t n_chosen;
+} bench;
+
+static uint32_t random_id(bench *b)
+{
+	return (uint32_t)(rp_random_unit(&b->random) * b->vocab);
+}
+
+static void draw_ids(bench *b, uint32_t n)
+{
+	for (size_t s = 0; s < b->test->streams; s++)
+		for (uint32_t i = 0; i < n; i++)
+			b->ids[s * b->most + i] = random_id(b);
+}
+
+/* n drawn ids in every stream; the logits of the last are asked for, so that the work is done when this returns. */
+static rp_code feed(bench *b, uint32_t n, rp_error *err)
+{
+	for (size_t s = 0; s < b->test->streams; s++)
+		b->segments[s] = (rp_segment){.seq = b->seqs[s], .ids = b->ids + s * b->most, .n = n, .want = RP_WANT_LAST};
+	return rp_forward(b->engine, b->segments, b->test->streams, NULL, err);
+}
+
+static rp_code on_id(void *user, uint32_t id, bool *stop, rp_error *err)
+{
+	bench *b = user;
+	(void)stop, (void)err;
+	b->chosen[b->n_chosen++] = id;
+	return RP_OK;
+}
+
+static rp_code generate(bench *b, uint32_t n, rp_error *err)
+{
+	rp_code code = RP_OK;
+	if (b->opts->greedy) {
+		rp_greedy o = {.first = random_id(b), .n = n};
+		b->n_chosen = 0;
+		return rp_decode_greedy(b->engine, b->seqs[0], &o, on_id, b, err);
+	}
+	for (uint32_t i = 0; i < n && code == RP_OK; i++) {
+		draw_ids(b, 1);
+		code = feed(b, 1, err);
+	}
+	return code;
+}
+
+/* Back to the start, then the positions nobody times. */
+static rp_code prepare(bench *b, rp_error *err)
+{
+	rp_code code = RP_OK;
+	for (size_t s = 0; s < b->test->streams; s++)
+		rp_seq_reset(b->seqs[s]);
+	if (b->test->depth > 0) {
+		draw_ids(b, b->test->depth);
+		code = feed(b, b->test->depth, err);
+	}
+	return code;
+}
+
+static rp_code once(bench *b, uint32_t n_gen, uint64_t *ns, rp_engine_stats *work, rp_error *err)
+{
+	rp_engine_stats before, after;
+	rp_code code = prepare(b, err);
+	if (code != RP_OK)
+		return code;
+	draw_ids(b, b->test->n_prompt);
+	rp_engine_count(b->engine, &before);
+	uint64_t start = rp_now_ns();
+	if (b->test->n_prompt > 0)
+		code = feed(b, b->test->n_prompt, err);
+	if (code == RP_OK && n_gen > 0)
+		code = generate(b, n_gen, err);
+	*ns = rp_now_ns() - start;
+	rp_engine_count(b->engine, &after);
+	work->submits += after.submits - before.submits;
+	work->dispatches += after.dispatches - before.dispatches;
+	work->barriers += after.barriers - before.barriers;
+	work->wait_ns += after.wait_ns - before.wait_ns;
+	return code;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static size_t count_distinct(bench *b)
+{
+	size_t n = b->n_chosen > 0;
+	qsort(b->chosen, b->n_chosen, sizeof *b->chosen, by_value);
+	for (size_t i = 1; i < b->n_chosen; i++)
+		n += b->chosen[i] != b->chosen[i - 1];
+	return n;
+}
+
+static rp_code repeat(bench *b, rp_bench_result *r, rp_error *err)
+{
+	enum { WARM_TOKENS = 16 };
+	rp_engine_stats work = {0}, none = {0};
+	uint64_t ns = 0, total = 0;
+	rp_code code = RP_OK;
+	if (b->opts->warmup)
+		code = once(b, b->test->n_gen < WARM_TOKENS ? b->test->n_gen : WARM_TOKENS, &ns, &none, err);
+	for (size_t i = 0; i < r->reps && code == RP_OK; i++) {
+		code = once(b, b->test->n_gen, &ns, &work, err);
+		total += ns;
+		r->ns[i] = (double)ns;
+		r->rate[i] = (double)r->tokens * 1e9 / (double)(ns > 0 ? ns : 1);
+	}
+	if (code != RP_OK)
+		return code;
+	double tokens = (double)r->tokens * (double)r->reps;
+	r->ns_spread = rp_spread_of(r->ns, r->reps);
+	r->rate_spread = rp_spread_of(r->rate, r->reps);
+	r->submits = (double)work.submits / tokens;
+	r->dispatches = (double)work.dispatches / tokens;
+	r->barriers = (double)work.barriers / tokens;
+	r->host_ns = work.submits > 0 && total >= work.wait_ns ? (double)(total - work.wait_ns) / tokens : (double)NAN;
+	r->distinct = b->opts->greedy ? count_distinct(b) : 0;
+	return RP_OK;
+}
+
+static rp_code open_bench(bench *b, rp_bench_result *r, rp_error *err)
+{
+	const rp_bench_test *t = b->test;
+	b->most = t->depth > t->n_prompt ? t->depth : t->n_prompt;
+	b->most = b->most > 0 ? b->most : 1;
+	b->seqs = rp_alloc_array(t->streams, sizeof(rp_seq *));
+	b->segments = rp_alloc_array(t->streams, sizeof *b->segments);
+	b->ids = rp_alloc_array(t->streams, (size_t)b->most * sizeof *b->ids);
+	b->chosen = rp_alloc_array(t->n_gen, sizeof *b->chosen);
+	r->ns = rp_alloc_array(r->reps, sizeof *r->ns);
+	r->rate = rp_alloc_array(r->reps, sizeof *r->rate);
+	if (b->seqs == NULL || b->segments == NULL || b->ids == NULL || b->chosen == NULL || r->ns == NULL || r->rate == NULL)
+		return rp_no_memory(err, (uint64_t)t->streams * b->most * sizeof *b->ids, "the ids of a test");
+	rp_code code = RP_OK;
+	for (size_t s = 0; s < t->streams && code == RP_OK; s++)
+		code = rp_seq_new(b->engine, &b->seqs[s], err);
+	return code;
+}
+
+static void close_bench(bench *b)
+{
+	for (size_t s = 0; b->seqs != NULL && s < b->test->streams; s++)
+		rp_seq_free(b->seqs[s]);
+	free(b->seqs);
+	free(b->segments);
+	free(b->ids);
+	free(b->chosen);
+}
+
+rp_code rp_bench_run(rp_engine *e, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o, rp_bench_result *out, rp_error *err)
+{
+	bench b = {.engine = e, .test = t, .opts = o, .vocab = g->config.vocab};
+	rp_bench_result r = {.reps = o->reps, .tokens = (uint64_t)t->streams * (t->n_prompt + t->n_gen)};
+	rp_random_seed(&b.random, o->seed);
+	rp_code code = open_bench(&b, &r, err);
+	if (code == RP_OK)
+		code = repeat(&b, &r, err);
+	close_bench(&b);
+	if (code == RP_OK)
+		*out = r;
+	else
+		rp_bench_result_free(&r);
+	return code;
+}
+
+void rp_bench_result_free(rp_bench_result *r)
+{
+	free(r->ns);
+	free(r->rate);
+	r->ns = r->rate = NULL;
+}
+
+/* ---- bytes ---- */
+static double weights_of(const rp_op *ops, uint32_t n)
+{
+	double bytes = 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (int k = 0; k < 2; k++)
+			if (ops[i].w[k] != NULL)
+				bytes += (double)ops[i].w[k]->size;
+	return bytes;
+}
+
+/* Of the caches of a sequence, what does not grow with it: convolution inputs and states of the delta rule, float32. */
+static double state_bytes(const rp_config *c)
+{
+	double values = (double)c->lin_v_heads * c->lin_k_dim * c->lin_v_dim, sum = 0;
+	values += (c->conv_kernel > 0 ? c->conv_kernel - 1 : 0) * (2.0 * c->lin_k_heads * c->lin_k_dim + (double)c->lin_v_heads * c->lin_v_dim);
+	for (uint32_t i = 0; i < c->n_layers; i++)
+		sum += c->layer_kind[i] == RP_LAYER_LINEAR ? values * sizeof(float) : 0;
+	return sum;
+}
+
+double rp_bench_read_bytes(const rp_graph *g, const rp_engine_info *info, const rp_bench_test *t)
+{
+	if (t->n_gen == 0)
+		return 0;
+	double weights = weights_of(g->post, g->n_post), state = state_bytes(&g->config), all = (double)info->seq_bytes;
+	for (uint32_t l = 0; l < g->n_layers; l++)
+		weights += weights_of(g->layers[l].ops, g->layers[l].n_ops);
+	double position = all > state ? (all - state) / info->ctx : 0;
+	return weights / t->streams + state + position * (t->depth + t->n_prompt + t->n_gen / 2.0);
+}

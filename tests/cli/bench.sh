@@ -1,0 +1,59 @@
+# --bench: names, formats, sweeps, errors. What a time is does not matter here.
+. tests/cli/lib.sh
+
+bench() { "$run" --bench -m random:tiny --device cpu -r 2 "$@"; }
+
+capture bench -p 8 -n 4 -pg 8,4 -d 0,16
+ok 'bench runs' code_is 0
+for name in pp8 tg4 pp8+tg4 'pp8 @ d16' 'tg4 @ d16' 'pp8+tg4 @ d16'; do
+	ok "row $name" grep -Eq "\| +$(printf %s "$name" | sed 's/+/\\+/') \| +[0-9]+\.[0-9]{2} ± [0-9]+\.[0-9]{2} \|" "$tmp/out"
+done
+ok 'six rows' test "$(grep -c '^| qwen3_5 3.358M Q4_K ' "$tmp/out")" -eq 6
+ok 'the title' grep -Eq '^\| model +\| +size \| +params \| backend +\| device +\| +test \| +t/s \|' "$tmp/out"
+lines_up() { [ "$(grep '^|' "$tmp/out" | sed 's/±/+/' | awk '{ print length($0), gsub(/\|/, "|") }' | sort -u | wc -l)" -eq 1 ]; }
+ok 'columns line up' lines_up
+ok 'the version' has_line 'build: 0.1.0'
+ok 'bandwidth is told' says 'GB/s'
+
+capture bench -q -p 8 -n 4 -o jsonl --threads 1,2 --streams 1,3
+ok 'jsonl' json '[(x["n_threads"], x["n_streams"], x["n_prompt"], x["n_gen"], x["ids"]) for x in o] == [
+	(t, s, p, g, "greedy" if g and s == 1 else "random") for t in (1, 2) for s in (1, 3) for p, g in ((8, 0), (0, 4))]'
+ok 'samples' json 'all(len(x["samples_ts"]) == len(x["samples_ns"]) == 2 for x in o)'
+ok 'averages' json 'all(abs(sum(x["samples_ts"]) / 2 / x["avg_ts"] - 1) < 1e-9 for x in o)'
+ok 'rates are of all streams' json 'all(abs(t * n / 1e9 - x["n_streams"] * (x["n_prompt"] + x["n_gen"])) < 1e-6 for x in o
+	for t, n in zip(x["samples_ts"], x["samples_ns"]))'
+ok 'facts' json 'all(x["schema"] == "reploid-bench/1" and x["model_filename"] == "random:tiny" and x["backends"] == "CPU" and
+	x["model_n_params"] == 3357836 and x["model_size"] == 2009648 and x["read_bandwidth"] > 0 for x in o)'
+ok 'bandwidth of generation alone' json 'all((x["bandwidth_percent"] is not None) == (x["n_gen"] > 0) for x in o)'
+ok 'quiet' quiet
+
+capture bench -q -p 2-8*2 -n 0 -o json -oe csv
+ok 'json is one array' python3 -c 'import json, sys
+assert [x["n_prompt"] for x in json.load(open(sys.argv[1]))] == [2, 4, 8]' "$tmp/out"
+ok 'csv on standard error' python3 -c 'import csv, sys
+o = list(csv.DictReader(open(sys.argv[1])))
+assert [x["n_prompt"] for x in o] == ["2", "4", "8"] and o[0]["bandwidth_percent"] == "" and float(o[0]["avg_ts"]) > 0' "$tmp/err"
+capture bench -q -p 4 -n 0 -o csv
+ok 'csv' python3 -c 'import csv, sys
+o = list(csv.reader(open(sys.argv[1])))
+assert len(o) == 2 and len(o[0]) == len(o[1]) and o[0][0] == "schema"' "$tmp/out"
+capture bench -q -p 4 -n 0 -m "$models/tiny.gguf"
+ok 'two models' test "$(grep -c ' pp4 ' "$tmp/out")" -eq 2
+capture "$run" --bench -q -p 4 -n 2 -r 1
+ok 'the embedded model is the default' code_is 0
+capture "$run" --bench --help
+ok 'help of its own' has_line '--n-prompt'
+ok 'help names it' has_line 'usage: reploid-run --bench [-m MODEL]'
+
+fails 'bench: not a number' 2 "-p (--n-prompt): 'many' is no number" bench -p many
+fails 'bench: range the wrong way' 2 "-n (--n-gen): '4-1'" bench -n 4-1
+fails 'bench: nothing to do' 2 'nothing to time' bench -p 0 -n 0
+fails 'bench: no pair' 2 "--pp-tg: '8' is no pair" bench --pp-tg 8
+fails 'bench: greedy is for one' 2 '--ids greedy is for one stream' bench --streams 2 --ids greedy
+fails 'bench: first' 2 '--bench must be the first argument' "$run" -q --bench
+fails 'bench: other options' 2 'unknown option --temp' bench --temp 1
+fails 'bench: an operand' 2 'the model is -m MODEL' bench kernels
+fails 'bench: formats' 2 "'sql' is none of md|csv|json|jsonl" bench -o sql
+fails 'bench: too long' 15 'made for 4096' bench -p 5000 -n 0
+fails 'bench: no such model' 3 'there are tiny' "$run" --bench -m random:none
+fails 'bench: device' 2 'fast' "$run" --bench -m random:tiny --device cpu,fast -p 2 -n 0 -r 1
