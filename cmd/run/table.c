@@ -1,5 +1,5 @@
 /* The options of reploid-run. */
-#include "run.h"
+#include "bench.h"
 
 static const char *const template_words[] = {"qwen", "chatml", "llama3", "gemma4", "none", NULL};
 static const rp_template template_values[] = {
@@ -15,7 +15,8 @@ static const rp_opt table[] = {
 		.more = "GGUF, safetensors and RDRR are told apart by content. A name without a slash that is no path is an id: a folder of "
 			"that name under models/ in the store, or a model of the catalogue (reploid-fetch --list), which is fetched on first use, "
 			"after asking. The id embedded is the small model that comes with the programs and answers "
-			"questions about them."},
+			"questions about them. random:NAME is a model of a known shape with weights by chance and no tokenizer, made in memory, for "
+			"measuring: tiny, tiny-llama, qwen35-0.8b, qwen35-2b, llama-135m or llama-1b; random:NAME@SEED is another one."},
 	{.name = "yes", .letter = 'y', .group = "Model", .help = "fetch a model of the catalogue that is not here, without asking", AT(yes)},
 	{.name = "ctx", .alias = "ctx-size", .letter = 'c', .kind = RP_OPT_UINT, .hi = 1u << 24, .group = "Model", .arg = "N", .def = "0",
 		.def_text = "the model's own, at most 4096", .help = "positions to make room for: prompt and answer together", AT(ctx),
@@ -101,6 +102,8 @@ const rp_program run_program = {
 	.codes = codes,
 	.notes = "Examples: reploid-run -p 'how do I resume a download?'  |  reploid-run -m model.gguf -f question.txt  |  "
 		"git diff | reploid-run -m model.gguf -p 'Explain this change:' -",
+	.mode = &bench_program,
+	.mode_word = "--bench",
 };
 
 rp_template run_template(const run_opts *o)

@@ -64,6 +64,10 @@ typedef struct rp_program {
 	const char *no_operand; /* what an operand too many is told: "to give a prompt use -p TEXT" */
 	const char *notes;      /* end of --help; NULL for none */
 	const rp_code *codes;   /* the exit codes it gives, RP_OK first, ended by RP_OK again */
+	/* Another table that a first argument selects: "--bench". The program looks for that argument itself; the man page and the
+	 * completions of the program tell of both tables. NULL for none. */
+	const struct rp_program *mode;
+	const char *mode_word;
 } rp_program;
 
 typedef enum rp_source { RP_FROM_DEFAULT, RP_FROM_CONFIG, RP_FROM_ENV, RP_FROM_FLAG } rp_source;

@@ -16,11 +16,12 @@ static void quoted(rp_buf *out, const char *text, const char *also)
 	}
 }
 
+/* "reploid-run --bench" is _reploid_run___bench */
 static void function_name(rp_buf *out, const rp_program *p)
 {
 	rp_buf_addc(out, '_');
 	for (const char *c = p->name; *c != '\0'; c++)
-		rp_buf_addc(out, *c == '-' ? '_' : *c);
+		rp_buf_addc(out, *c == '-' || *c == ' ' ? '_' : *c);
 }
 
 static void choices(rp_buf *out, const rp_opt *o)
@@ -40,11 +41,16 @@ static void bash_pattern(rp_buf *out, const rp_opt *o)
 	rp_buf_adds(out, ") ");
 }
 
-static void bash(const rp_program *p, rp_buf *out)
+static void bash_function(const rp_program *p, rp_buf *out)
 {
-	rp_buf_addf(out, "# bash completion of %s, made by `%s --completion bash`\n", p->name, p->name);
 	function_name(out, p);
-	rp_buf_adds(out, "()\n{\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+	rp_buf_adds(out, "()\n{\n");
+	if (p->mode != NULL) {
+		rp_buf_addf(out, "\tif [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == %s ]]; then ", p->mode_word);
+		function_name(out, p->mode);
+		rp_buf_adds(out, "; return; fi\n");
+	}
+	rp_buf_adds(out, "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 		"\tCOMPREPLY=()\n"
 		"\tif [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
 		"\tcase $prev in\n");
@@ -67,7 +73,16 @@ static void bash(const rp_program *p, rp_buf *out)
 	rp_buf_adds(out, "\tesac\n\tCOMPREPLY=($(compgen -W '");
 	for (size_t i = 0; i < rp_opt_count(p); i++)
 		rp_buf_addf(out, "%s--%s", i > 0 ? " " : "", rp_opt_at(p, i)->name);
-	rp_buf_adds(out, "' -- \"$cur\"))\n}\ncomplete -F ");
+	rp_buf_adds(out, "' -- \"$cur\"))\n}\n");
+}
+
+static void bash(const rp_program *p, rp_buf *out)
+{
+	rp_buf_addf(out, "# bash completion of %s, made by `%s --completion bash`\n", p->name, p->name);
+	if (p->mode != NULL)
+		bash_function(p->mode, out);
+	bash_function(p, out);
+	rp_buf_adds(out, "complete -F ");
 	function_name(out, p);
 	rp_buf_addf(out, " %s\n", p->name);
 }
@@ -97,14 +112,27 @@ static void zsh_spec(rp_buf *out, const rp_opt *o)
 	rp_buf_adds(out, "' \\\n");
 }
 
+static void zsh_specs(rp_buf *out, const rp_program *p)
+{
+	for (size_t i = 0; i < rp_opt_count(p); i++)
+		zsh_spec(out, rp_opt_at(p, i));
+	rp_buf_adds(out, "\t'*:file:_files'\n");
+}
+
 static void zsh(const rp_program *p, rp_buf *out)
 {
 	rp_buf_addf(out, "#compdef %s\n# zsh completion of %s, made by `%s --completion zsh`\n", p->name, p->name, p->name);
 	function_name(out, p);
-	rp_buf_adds(out, "()\n{\n\t_arguments -s -S \\\n");
-	for (size_t i = 0; i < rp_opt_count(p); i++)
-		zsh_spec(out, rp_opt_at(p, i));
-	rp_buf_adds(out, "\t'*:file:_files'\n}\n");
+	rp_buf_adds(out, "()\n{\n");
+	if (p->mode != NULL) {
+		rp_buf_addf(out, "\tif [[ $words[2] == %s && CURRENT -gt 2 ]]; then\n\t_arguments -s -S \\\n\t'%s' \\\n", p->mode_word,
+			p->mode_word);
+		zsh_specs(out, p->mode);
+		rp_buf_adds(out, "\treturn\n\tfi\n");
+	}
+	rp_buf_adds(out, "\t_arguments -s -S \\\n");
+	zsh_specs(out, p);
+	rp_buf_adds(out, "}\n");
 	/* Autoloaded from fpath the file is the function's body; sourced, it registers the function. */
 	rp_buf_adds(out, "if [ \"$funcstack[1]\" = \"");
 	function_name(out, p);
@@ -116,12 +144,12 @@ static void zsh(const rp_program *p, rp_buf *out)
 }
 
 /* ---- fish ---- */
-static void fish(const rp_program *p, rp_buf *out)
+/* condition: fish code that must hold, or "" */
+static void fish_options(const char *command, const char *condition, const rp_program *p, rp_buf *out)
 {
-	rp_buf_addf(out, "# fish completion of %s, made by `%s --completion fish`\n", p->name, p->name);
 	for (size_t i = 0; i < rp_opt_count(p); i++) {
 		const rp_opt *o = rp_opt_at(p, i);
-		rp_buf_addf(out, "complete -c %s -l %s", p->name, o->name);
+		rp_buf_addf(out, "complete -c %s%s -l %s", command, condition, o->name);
 		if (o->letter != 0)
 			rp_buf_addf(out, " -s %c", o->letter);
 		if (o->kind == RP_OPT_CHOICE) {
@@ -137,6 +165,20 @@ static void fish(const rp_program *p, rp_buf *out)
 			rp_buf_addf(out, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
 		rp_buf_adds(out, "'\n");
 	}
+}
+
+static void fish(const rp_program *p, rp_buf *out)
+{
+	char in_mode[120], elsewhere[120];
+	rp_buf_addf(out, "# fish completion of %s, made by `%s --completion fish`\n", p->name, p->name);
+	if (p->mode == NULL) {
+		fish_options(p->name, "", p, out);
+		return;
+	}
+	snprintf(in_mode, sizeof in_mode, " -n 'contains -- %s (commandline -opc)[2]'", p->mode_word);
+	snprintf(elsewhere, sizeof elsewhere, " -n 'not contains -- %s (commandline -opc)[2]'", p->mode_word);
+	fish_options(p->name, in_mode, p->mode, out);
+	fish_options(p->name, elsewhere, p, out);
 }
 
 void rp_completion_text(const rp_program *p, rp_shell shell, rp_buf *out)

@@ -103,11 +103,11 @@ static void one_option(const rp_opt *o, rp_buf *out)
 		rp_buf_adds(out, "May be repeated.\n");
 }
 
-static void options(const rp_program *p, rp_buf *out)
+/* The first n options of a program. */
+static void option_groups(const rp_program *p, size_t n, rp_buf *out)
 {
 	const char *group = NULL;
-	rp_buf_adds(out, ".Sh OPTIONS\n");
-	for (size_t i = 0; i < rp_opt_count(p); i++) {
+	for (size_t i = 0; i < n; i++) {
 		const rp_opt *o = rp_opt_at(p, i);
 		if (group == NULL || strcmp(o->group, group) != 0) {
 			rp_buf_addf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", group != NULL ? ".El\n" : "", o->group);
@@ -118,19 +118,40 @@ static void options(const rp_program *p, rp_buf *out)
 	rp_buf_adds(out, ".El\n");
 }
 
-static void environment(const rp_program *p, rp_buf *out)
+static void options(const rp_program *p, rp_buf *out)
+{
+	rp_buf_adds(out, ".Sh OPTIONS\n");
+	option_groups(p, rp_opt_count(p), out);
+	if (p->mode != NULL)
+		option_groups(p->mode, p->mode->n_opts, out);
+}
+
+static bool has_option(const rp_program *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_opts; i++)
+		if (strcmp(p->opts[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void twin(const rp_opt *o, rp_buf *out)
 {
 	char name[80];
+	rp_buf_addf(out, ".It Ev %s\n.Fl", rp_env_name(name, sizeof name, o->name));
+	long_name(out, o->name);
+	rp_buf_addc(out, '\n');
+}
+
+static void environment(const rp_program *p, rp_buf *out)
+{
 	rp_buf_adds(out, ".Sh ENVIRONMENT\n"
 		"Each of these is the twin of an option, used where the option is not given; a switch takes\n"
 		".Cm on\nor\n.Cm off ,\na repeatable option one value a line.\n.Bl -tag -width Ds -compact\n");
-	for (size_t i = 0; i < rp_opt_count(p); i++) {
-		if (!rp_opt_has_env(p, i))
-			continue;
-		rp_buf_addf(out, ".It Ev %s\n.Fl", rp_env_name(name, sizeof name, rp_opt_at(p, i)->name));
-		long_name(out, rp_opt_at(p, i)->name);
-		rp_buf_addc(out, '\n');
-	}
+	for (size_t i = 0; i < p->n_opts; i++)
+		twin(&p->opts[i], out);
+	for (size_t i = 0; p->mode != NULL && i < p->mode->n_opts; i++)
+		if (!has_option(p, p->mode->opts[i].name))
+			twin(&p->mode->opts[i], out);
 	rp_buf_adds(out, ".El\n");
 }
 
