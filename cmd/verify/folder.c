@@ -130,7 +130,7 @@ static rp_code read_manifest(verify_subject *s, const rp_json_at *top, rp_error 
 	}
 	const cJSON *tokenizer = code == RP_OK ? rp_json_field(top, "tokenizer") : NULL;
 	const cJSON *file = tokenizer != NULL ? cJSON_GetObjectItemCaseSensitive(tokenizer, "file") : NULL;
-	if (cJSON_IsString(file) && rp_piece_name_valid(file->valuestring) && add_file(s, file->valuestring, err) == NULL)
+	if (file != NULL && cJSON_IsString(file) && rp_piece_name_valid(file->valuestring) && add_file(s, file->valuestring, err) == NULL)
 		code = RP_NO_MEMORY;
 	return code;
 }
@@ -165,7 +165,7 @@ rp_code folder_read(verify_subject *s, rp_error *err)
 	if (code == RP_OK)
 		code = check_identity(s, path, err);
 	const cJSON *id = code == RP_OK ? cJSON_GetObjectItemCaseSensitive(json, "modelId") : NULL;
-	if (cJSON_IsString(id))
+	if (id != NULL && cJSON_IsString(id))
 		code = catalogue_find(s, id->valuestring, path, err);
 	if (code == RP_OK)
 		code = find_index(s, &index, err);

@@ -8,7 +8,7 @@
 
 typedef struct printing {
 	verify_state *v;
-	rp_scan_file *files;
+	const rp_scan_file *files;
 	bool failed;
 } printing;
 
@@ -45,18 +45,22 @@ static rp_code print_one(void *context, size_t i, rp_error *err)
 
 rp_code verify_print(verify_state *v, rp_error *err)
 {
+	enum { AT_A_TIME = 1024 }; /* memory does not grow with the number of files */
 	static const char *const standard_input[] = {"-"};
 	size_t n = v->parsed.operands.n;
 	const char *const *names = n > 0 ? v->parsed.operands.v : standard_input;
 	n += n == 0;
-	printing p = {.v = v, .files = rp_alloc_array(n, sizeof *p.files)};
-	if (p.files == NULL)
-		return rp_no_memory(err, n * sizeof *p.files, "the list of files");
-	for (size_t i = 0; i < n; i++)
-		p.files[i] = (rp_scan_file){
-			.path = names[i], .standard_input = strcmp(names[i], "-") == 0, .sha256 = !v->o.blake3, .blake3 = v->o.blake3};
-	rp_code code = verify_scan(v, p.files, n, print_one, &p, err);
-	rp_scan_file *files = p.files;
+	rp_scan_file *files = rp_alloc_array(AT_A_TIME, sizeof *files);
+	if (files == NULL)
+		return rp_no_memory(err, AT_A_TIME * sizeof *files, "the list of files");
+	printing p = {.v = v, .files = files};
+	rp_code code = RP_OK;
+	for (size_t at = 0, k; code == RP_OK && at < n; at += k) {
+		for (k = 0; k < AT_A_TIME && at + k < n; k++)
+			files[k] = (rp_scan_file){.path = names[at + k], .standard_input = strcmp(names[at + k], "-") == 0,
+				.sha256 = !v->o.blake3, .blake3 = v->o.blake3};
+		code = verify_scan(v, files, k, print_one, &p, err);
+	}
 	free(files);
 	return code == RP_OK && p.failed ? RP_FAIL : code;
 }

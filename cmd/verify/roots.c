@@ -155,7 +155,7 @@ rp_code roots_prepare(verify_subject *s, rp_error *err)
 {
 	const cJSON *merkle = merkle_of(s), *roots = merkle != NULL ? cJSON_GetObjectItemCaseSensitive(merkle, "roots") : NULL;
 	uint64_t block;
-	if (!cJSON_IsObject(roots))
+	if (roots == NULL || !cJSON_IsObject(roots))
 		return RP_OK;
 	if (!rp_json_whole(cJSON_GetObjectItemCaseSensitive(merkle, "blockSize"), &block) || block < 4096 || block > 64 << 20)
 		return rp_fail(err, RP_UNSUPPORTED, "%s: integrityExtensions.blockMerkle.blockSize is not between 4096 and 67108864", s->path);

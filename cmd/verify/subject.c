@@ -192,7 +192,7 @@ static rp_code check_hash(verify_item *item, const char *name, const unsigned ch
 
 static void count_bad_pieces(verify_item *item)
 {
-	for (size_t i = 0; i < item->n_pieces; i++)
+	for (size_t i = 0; item->pieces != NULL && i < item->n_pieces; i++)
 		item->bad_pieces += !item->ranges[i].done || memcmp(item->ranges[i].sha256, item->pieces[i].sha256, RP_HASH_BYTES) != 0;
 }
 
@@ -261,7 +261,7 @@ static rp_code make_ranges(verify_item *item, rp_error *err)
 {
 	if (item->pieces == NULL && item->n_trees > 0)
 		return plain_make_ranges(item, err);
-	if (item->n_pieces == 0)
+	if (item->pieces == NULL)
 		return RP_OK;
 	item->ranges = rp_alloc_array(item->n_pieces, sizeof *item->ranges);
 	if (item->ranges == NULL)

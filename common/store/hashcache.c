@@ -156,7 +156,7 @@ static void load(rp_hash_cache *c)
 	char *text = ours ? malloc((size_t)st.st_size + 1) : NULL;
 	ssize_t n = text != NULL ? pread(fd, text, (size_t)st.st_size, 0) : -1;
 	close(fd);
-	if (n == st.st_size) {
+	if (text != NULL && n == st.st_size) {
 		text[n] = '\0';
 		rp_hash_cache_read(c, text, (size_t)n);
 	}
