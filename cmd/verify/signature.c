@@ -160,7 +160,7 @@ static rp_code check_operand(verify_state *v, const rp_public_key *key, const ch
 	if (code != RP_OK)
 		code = code == RP_NO_MEMORY ? rp_fail(err, code, "%s", own.msg) : verify_verdict(v, "signature", file, code, own.msg, NULL, NULL, err);
 	else if (s.n > 0 && s.text[0] == '{' && !s.within)
-		code = verify_model_signature(v, file, s.path, s.text, s.n, err);
+		code = verify_model_signature(v, key, file, s.path, s.text, s.n, err);
 	else if (folder)
 		code = verify_verdict(v, "signature", file, RP_FORMAT, "a folder is signed with a model signature (OpenSSF), and this is none", NULL,
 			NULL, err);

@@ -79,7 +79,9 @@ rp_code verify_verdict(verify_state *v, const char *type, const char *path, rp_c
 	void (*more)(rp_jsonw *w, const void *context), const void *context, rp_error *err);
 
 /* ---- model_signature.c ---- */
-rp_code verify_model_signature(verify_state *v, const char *model, const char *signature, const char *text, size_t n, rp_error *err);
+struct rp_public_key;
+rp_code verify_model_signature(verify_state *v, const struct rp_public_key *key, const char *model, const char *signature,
+	const char *text, size_t n, rp_error *err);
 
 /* ---- record.c ---- */
 rp_code verify_record_file(verify_state *v, const char *path, rp_error *err);
