@@ -5,7 +5,7 @@ static const char *const template_words[] = {"qwen", "chatml", "llama3", "gemma4
 static const rp_template template_values[] = {
 	RP_TEMPLATE_QWEN, RP_TEMPLATE_CHATML, RP_TEMPLATE_LLAMA3, RP_TEMPLATE_GEMMA4, RP_TEMPLATE_NONE};
 static const char *const think_words[] = {"on", "off", NULL};
-static const char *const variant_words[] = {"portable", "subgroup", NULL};
+static const char *const variant_words[] = {"portable", "subgroup", "fused", NULL};
 
 #define AT(field) .at = offsetof(run_opts, field)
 

@@ -26,14 +26,21 @@ static rp_code check_kernels_fit(const rp_graph *g, const char *device, rp_error
 static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 {
 	const uint32_t need = RP_VK_SUBGROUPS | RP_VK_SUBGROUP_SIZE; /* the second: full subgroups can be asked for */
+	const rp_vk_info *d = g->device;
 	/* A lane of a CPU device works alone and shares loads with seven others; lavapipe has four lanes without AVX. */
-	bool can = (g->device->features & need) == need && (!g->cpu || g->device->subgroup_size >= 8);
-	if (variant != NULL && strcmp(variant, "portable") != 0 && strcmp(variant, "subgroup") != 0)
-		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable or subgroup", variant);
-	g->subgroups = variant != NULL ? strcmp(variant, "subgroup") == 0 : can;
-	if (g->subgroups && !can)
-		return rp_fail(err, RP_UNSUPPORTED, "%s has no subgroup operations with full subgroups; use the portable kernels",
-			g->device->name);
+	bool can = (d->features & need) == need && (!g->cpu || d->subgroup_size >= 8);
+	bool can_fuse = can && (d->features & RP_VK_DOT8) && d->subgroup_size >= 4 && d->subgroup_size <= 128 && d->max_workgroup >= 256 &&
+		d->max_workgroup_size[0] >= 256 && d->max_buffers >= 10;
+	bool fused = variant != NULL && strcmp(variant, "fused") == 0, subgroup = variant != NULL && strcmp(variant, "subgroup") == 0;
+	if (variant != NULL && !fused && !subgroup && strcmp(variant, "portable") != 0)
+		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable, subgroup or fused", variant);
+	if ((subgroup || fused) && !can)
+		return rp_fail(err, RP_UNSUPPORTED, "%s has no subgroup operations with full subgroups; use the portable kernels", d->name);
+	if (fused && !can_fuse)
+		return rp_fail(err, RP_UNSUPPORTED, "%s lacks what the fused kernels need (packed dot products, workgroups of 256); use the "
+			"subgroup kernels", d->name);
+	g->subgroups = variant != NULL ? subgroup || fused : can;
+	g->fused = variant != NULL ? fused : can_fuse && !g->cpu && (d->features & RP_VK_DOT8_FAST);
 	return RP_OK;
 }
 
@@ -257,6 +264,7 @@ static void close_gpu(rp_gpu *g)
 		rp_vk_buf_free(g->tables[i].buf);
 	free(g->tables);
 	rp_vk_buf_free(g->gathered);
+	rp_vk_buf_free(g->parts);
 	rp_vk_buf_free(g->batch);
 	rp_vk_buf_free(g->input);
 	rp_vk_buf_free(g->output);
@@ -320,6 +328,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 	if (rc == RP_OK)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
+		rc = rp_gpu_fuse_init(g, err);
+	if (rc == RP_OK)
 		rc = rp_gpu_weights_load(e, g->vk, &g->weights, err);
 	return rc == RP_OK ? prepare_decode(g, err) : rc;
 }
@@ -337,7 +347,7 @@ static rp_code gpu_open(rp_engine *e, rp_error *err)
 	}
 	e->state = g;
 	snprintf(e->info.device, sizeof e->info.device, "%.180s (%.40s, Vulkan %u.%u)", g->device->name,
-		g->subgroups ? "subgroup kernels" : "portable kernels", g->device->api_major, g->device->api_minor);
+		g->fused ? "fused kernels" : g->subgroups ? "subgroup kernels" : "portable kernels", g->device->api_major, g->device->api_minor);
 	return RP_OK;
 }
 

@@ -81,6 +81,9 @@ typedef struct rp_gpu {
 	const rp_vk_info *device;
 	bool subgroups; /* use the variants that need them */
 	bool cpu;       /* choose forms and shapes for a CPU device */
+	bool fused;     /* one token of one sequence by the fused kernels (gpu_fuse.c) */
+	rp_vk_buf *parts; /* of attention over `splits` spans of positions; NULL: attention is not fused */
+	uint32_t splits;
 	rp_gpu_weights weights;
 	rp_vk_buf **slots;   /* [n_slots] activations of `chunk` rows; the logits slot has out_rows */
 	rp_vk_buf *gathered; /* [out_rows, hidden] wanted rows of the residual stream */
@@ -110,6 +113,10 @@ rp_code rp_gpu_record_input(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_e
 rp_code rp_gpu_record_layers(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_record_logits(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+/* The same for a list of operations of one row, in as few dispatches as there are kernels for (gpu_fuse.c). */
+rp_code rp_gpu_record_fused(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+rp_code rp_gpu_fuse_init(rp_gpu *g, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);
 rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */

@@ -37,7 +37,7 @@ typedef struct rp_engine_opts {
 	void *progress_user;
 	const char *cache_dir; /* for pipeline caches; NULL: none on disk */
 	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
-	const char *variant;   /* kernels: "portable", "subgroup"; NULL: the device's best */
+	const char *variant;   /* kernels: "portable", "subgroup", "fused"; NULL: the device's best */
 	uint64_t device_bytes, max_binding; /* vulkan: device memory it may take, bytes it may bind at once; 0: what the device has */
 } rp_engine_opts;
 

@@ -81,6 +81,25 @@ typedef struct rp_args_choose {
 	uint32_t n, ring_steps;
 } rp_args_choose;
 
+/* One row against a matrix: wide_matvec, wide_matvec_f32, wide_gated, wide_conv, wide_glu. */
+typedef struct rp_args_wide {
+	uint32_t k, n;             /* width of x, rows of w in this range */
+	uint32_t w_base, w_stride; /* units of 16 bytes */
+	uint32_t y_first;
+	uint32_t group;            /* wide_gated: values normed together */
+	float eps, w_offset;       /* of the norm on the way */
+	uint32_t kernel, width;    /* wide_conv: taps, channels of the state */
+} rp_args_wide;
+
+/* One row's attention: attention_split, attention_merge. */
+typedef struct rp_args_split_attention {
+	uint32_t heads, kv_heads, head_dim, ctx;
+	uint32_t q_stride; /* values from head to head of q */
+	uint32_t rotary_dim, interleaved;
+	uint32_t splits, tile; /* most parts a head; positions one has at least: 4 * WG / SG */
+	float scale, eps, w_offset;
+} rp_args_split_attention;
+
 enum { RP_RING_ENDS = 16, RP_RING_HEAD = 2 + RP_RING_ENDS }; /* steps so far, ids that end it: how many, which; then the steps */
 
 /* ---- grids ---- */
@@ -122,6 +141,8 @@ enum {
 	RP_DELTA_CHUNK_COLS = 16,
 	RP_TOPK_SLICE = 4096,
 	RP_ARGMAX_SLICE = 1024,
+	RP_WIDE_GROUPS = 528, /* most workgroups of a product of one row, and how many are too few: for a device of about 132 cores */
+	RP_WIDE_FEW = 100,
 };
 
 /* Units of 32 values a kernel reads of a row of k. */

@@ -22,7 +22,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read> res: array<f32>;
-// Weight rows in the layout of README.md. Everything reads units: 32 values of a row, as two runs of 16 consecutive ones.
+// Types of weights (README.md), and how a row of them divides into units: 32 values, as two runs of 16 consecutive ones.
 const F32 = 0u;
 const F16 = 1u;
 const BF16 = 2u;
@@ -36,13 +36,6 @@ const Q5_K = 9u;
 const Q6_K = 10u;
 
 override QUANT: u32 = 0u; // rp_dtype
-
-// Value 4 i + j of run h is scale[h] * q[4 h + i][j] + offset[h].
-struct Unit {
-	q: array<vec4<f32>, 8>,
-	scale: vec2<f32>,
-	offset: vec2<f32>,
-}
 
 fn has_superblocks() -> bool {
 	return QUANT >= Q4_K;
@@ -73,6 +66,13 @@ fn runs_of(u: u32) -> vec2<u32> {
 			return vec2<u32>(u * 32u, u * 32u + 16u);
 		}
 	}
+}
+// Weight rows in the layout of README.md, read in units as floats.
+// Value 4 i + j of run h is scale[h] * q[4 h + i][j] + offset[h].
+struct Unit {
+	q: array<vec4<f32>, 8>,
+	scale: vec2<f32>,
+	offset: vec2<f32>,
 }
 
 fn word_at(base: u32, i: u32) -> u32 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static bool have_validation, have_subgroups;
+static bool have_validation, have_subgroups, have_fused;
 
 rp_engine_opts gpu_opts(void)
 {
@@ -21,6 +21,10 @@ void gpu_need_variant(const char *variant)
 {
 	if (strcmp(variant, "subgroup") == 0 && !have_subgroups) {
 		print_message("SKIP: this device has no subgroup operations\n");
+		skip();
+	}
+	if (strcmp(variant, "fused") == 0 && !have_fused) {
+		print_message("SKIP: this device lacks what the fused kernels need\n");
 		skip();
 	}
 }
@@ -56,6 +60,7 @@ int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
 	uint32_t need = RP_VK_SUBGROUPS | RP_VK_SUBGROUP_SIZE;
 	const rp_vk_info *device = rp_vk_describe(vk);
 	have_subgroups = (device->features & need) == need && (device->type != RP_VK_CPU || device->subgroup_size >= 8);
+	have_fused = have_subgroups && (device->features & RP_VK_DOT8) && device->max_workgroup >= 256;
 	vk_hold_drivers();
 	rp_vk_close(vk);
 	return _cmocka_run_group_tests(name, tests, n, NULL, NULL);

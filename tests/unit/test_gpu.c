@@ -204,6 +204,17 @@ static void batches_with_subgroups(void **state)
 	}
 }
 
+static void batches_fused(void **state)
+{
+	(void)state;
+	gpu_need_variant("fused");
+	for (int m = 0; m < N_MODELS; m++) {
+		rp_engine_opts o = gpu_opts();
+		o.variant = "fused";
+		mixed_batches(m, o, false, models[m][0]);
+	}
+}
+
 static void chunks(void **state)
 {
 	(void)state;
@@ -459,6 +470,14 @@ static void greedy_decode_with_subgroups(void **state)
 		greedy_model(m, "subgroup", true);
 }
 
+static void greedy_decode_fused(void **state)
+{
+	(void)state;
+	gpu_need_variant("fused");
+	for (int m = 0; m < N_MODELS; m++)
+		greedy_model(m, "fused", true);
+}
+
 /* A model in two engines, the rows of the first handed to the second. */
 static void layer_ranges(void **state)
 {
@@ -615,11 +634,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches),
 		cmocka_unit_test(batches_with_subgroups),
+		cmocka_unit_test(batches_fused),
 		cmocka_unit_test(chunks),
 		cmocka_unit_test(small_bindings),
 		cmocka_unit_test(refuses_what_does_not_fit),
 		cmocka_unit_test(greedy_decode),
 		cmocka_unit_test(greedy_decode_with_subgroups),
+		cmocka_unit_test(greedy_decode_fused),
 		cmocka_unit_test(keeps_to_the_context),
 		cmocka_unit_test(layer_ranges),
 		cmocka_unit_test(opens_and_closes),

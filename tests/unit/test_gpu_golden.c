@@ -43,6 +43,13 @@ static void llama_subgroup(void **state)
 	check("llama", "model.gguf", "subgroup", &llama);
 }
 
+static void llama_fused(void **state)
+{
+	(void)state;
+	check("llama", NULL, "fused", &llama);
+	check("llama", "model.gguf", "fused", &llama);
+}
+
 static void qwen3_5_portable(void **state)
 {
 	(void)state;
@@ -57,13 +64,22 @@ static void qwen3_5_subgroup(void **state)
 	check("qwen3_5", "model.gguf", "subgroup", &qwen);
 }
 
+static void qwen3_5_fused(void **state)
+{
+	(void)state;
+	check("qwen3_5", NULL, "fused", &qwen);
+	check("qwen3_5", "model.gguf", "fused", &qwen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(llama_portable),
 		cmocka_unit_test(llama_subgroup),
+		cmocka_unit_test(llama_fused),
 		cmocka_unit_test(qwen3_5_portable),
 		cmocka_unit_test(qwen3_5_subgroup),
+		cmocka_unit_test(qwen3_5_fused),
 	};
 	return gpu_run_tests("gpu golden", tests, sizeof tests / sizeof *tests);
 }

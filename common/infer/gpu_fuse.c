@@ -1,0 +1,426 @@
+/* One token of one sequence in few dispatches: operations that follow each other become one kernel where there is one. Norms are
+ * put off to the products that read them; a product takes the convolution, the activation or the gate behind or before it along;
+ * attention is a span of positions a workgroup, and a merge. Everything else is recorded as it is. */
+#include "infer/gpu_work.h"
+
+#include <string.h>
+
+enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 4096 };
+
+typedef struct fuse {
+	rp_gpu *g;
+	rp_vk_cmd *c;
+	const rp_gpu_shape *s;
+	const rp_gpu_cache *cache;
+	uint32_t layer;
+	const rp_op *ops;
+	uint32_t n;
+	bool done[MOST_OPS];
+	const rp_op *norm; /* put off: readers of its output read its input, and norm it */
+} fuse;
+
+/* ---- who reads what ---- */
+static bool reads(const rp_op *op, unsigned slot)
+{
+	for (int i = 0; i < op->n_in; i++)
+		if (op->in[i] == slot)
+			return true;
+	return false;
+}
+
+static bool writes(const rp_op *op, unsigned slot)
+{
+	return op->out == slot || (op->kind == RP_OP_SPLIT_HEADS && op->out1 == slot);
+}
+
+/* Does an operation of (first, last) touch the slot? */
+static bool touched(const fuse *f, uint32_t first, uint32_t last, unsigned slot)
+{
+	for (uint32_t i = first + 1; i < last; i++)
+		if (reads(&f->ops[i], slot) || writes(&f->ops[i], slot))
+			return true;
+	return false;
+}
+
+/* The only reader of what operation i wrote; n when there is none or more than one. A residual in place counts as one. */
+static uint32_t only_reader(const fuse *f, uint32_t i)
+{
+	uint32_t found = f->n;
+	unsigned slot = f->ops[i].out;
+	for (uint32_t j = i + 1; j < f->n; j++) {
+		if (reads(&f->ops[j], slot)) {
+			if (found != f->n)
+				return f->n;
+			found = j;
+		}
+		if (writes(&f->ops[j], slot))
+			break;
+	}
+	return found;
+}
+
+/* ---- products ---- */
+static bool is_float(rp_dtype t)
+{
+	return rp_dtype_get(t)->block_values == 1;
+}
+
+static const rp_gpu_weight *matrix(const fuse *f, const rp_op *op)
+{
+	return rp_gpu_weight_find(&f->g->weights, op->w[0], RP_GPU_MATRIX);
+}
+
+/* A row of x fits the memory of a workgroup. */
+static bool fits(const fuse *f, const rp_gpu_weight *w)
+{
+	uint64_t run = is_float(w->tensor->dtype) ? 64 + 4 : 40 + 4;
+	return 2 * (uint64_t)rp_units(w->tensor->dtype, w->k) * run + SHARED_REST <= f->g->device->max_shared;
+}
+
+static bool is_product(const fuse *f, uint32_t i)
+{
+	return i < f->n && f->ops[i].kind == RP_OP_MATMUL && fits(f, matrix(f, &f->ops[i]));
+}
+
+/* A product of quants whose matrix is one range: what the kernels that do more can take. */
+static bool is_quant_product(const fuse *f, uint32_t i)
+{
+	return is_product(f, i) && !is_float(matrix(f, &f->ops[i])->tensor->dtype) && matrix(f, &f->ops[i])->n_ranges == 1;
+}
+
+typedef struct product {
+	rp_work w;
+	rp_args_wide a;
+	uint32_t teams;
+} product;
+
+/* Shape and parameters for products with this matrix. */
+static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_gpu_weight *weight, rp_error *err)
+{
+	rp_code rc = rp_work_begin(&m->w, f->g, f->c, kernel, err);
+	if (rc != RP_OK)
+		return rc;
+	uint32_t units = rp_units(weight->tensor->dtype, weight->k), lanes = f->g->device->subgroup_size;
+	while (lanes < units && lanes < MOST_LANES)
+		lanes *= 2;
+	m->teams = WG / lanes;
+	m->a = (rp_args_wide){ .k = weight->k, .n = weight->rows, .w_stride = (uint32_t)(weight->stride / 16) };
+	rp_work_const(&m->w, "WG", WG);
+	rp_work_const(&m->w, "SG", f->g->device->subgroup_size);
+	rp_work_const(&m->w, "LANES", lanes);
+	rp_work_const(&m->w, "RUNS", 2 * units);
+	rp_work_const(&m->w, "QUANT", (uint32_t)weight->tensor->dtype);
+	return RP_OK;
+}
+
+/* Workgroups for n rows of which a team takes `each` at a time: enough to fill the device, the rest in turns. */
+static rp_grid product_grid(const product *m, uint32_t n, uint32_t each)
+{
+	uint32_t all = rp_ceil_div(n, m->teams * each);
+	return (rp_grid){ all < RP_WIDE_GROUPS ? all : RP_WIDE_GROUPS, 1, 1 };
+}
+
+/* Rows a team has in flight: four, unless that leaves parts of the device without work. */
+static uint32_t rows_in_flight(const product *m)
+{
+	uint32_t rows = 4;
+	while (rows > 1 && m->a.n < rows * m->teams * RP_WIDE_FEW)
+		rows /= 2;
+	return rows;
+}
+
+/* x and, when a norm was put off, its weights. */
+static void bind_x(fuse *f, product *m, const rp_op *op)
+{
+	bool normed = f->norm != NULL && op->in[0] == f->norm->out;
+	rp_vk_buf *x = rp_gpu_slot(f->g, f->s, normed ? f->norm->in[0] : op->in[0]);
+	rp_work_const(&m->w, "NORM", normed);
+	if (normed) {
+		m->a.eps = f->norm->eps;
+		m->a.w_offset = f->norm->plus_one ? 1.0f : 0.0f;
+	}
+	rp_work_bind(&m->w, x);
+	rp_work_bind(&m->w, normed ? rp_gpu_weight_find(&f->g->weights, f->norm->w[0], RP_GPU_VECTOR)->ranges[0].buf : x);
+}
+
+static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
+{
+	const rp_op *op = &f->ops[i];
+	const rp_gpu_weight *weight = matrix(f, op);
+	product m;
+	rp_code rc = begin_product(f, &m, is_float(weight->tensor->dtype) ? "wide_matvec_f32" : "wide_matvec", weight, err);
+	if (rc != RP_OK)
+		return rc;
+	uint32_t rows = rows_in_flight(&m);
+	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
+	bind_x(f, &m, op);
+	size_t fixed = m.w.n_binds;
+	rp_vk_buf *y = rp_gpu_slot(f->g, f->s, op->out);
+	for (uint32_t r = 0; r < weight->n_ranges && rc == RP_OK; r++) {
+		m.a.n = weight->ranges[r].rows;
+		m.a.y_first = weight->ranges[r].first;
+		m.w.n_binds = fixed;
+		rp_work_bind(&m.w, weight->ranges[r].buf);
+		rp_work_bind(&m.w, y);
+		rp_work_bind(&m.w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(f->g, f->s, op->in[1]) : rp_gpu_slot(f->g, f->s, op->in[0]));
+		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+	}
+	return rc;
+}
+
+/* MATMUL, MATMUL, SILU_MUL of both. */
+static bool is_glu(const fuse *f, uint32_t i)
+{
+	if (i + 2 >= f->n || !is_quant_product(f, i) || !is_quant_product(f, i + 1) || f->ops[i + 2].kind != RP_OP_SILU_MUL)
+		return false;
+	const rp_op *gate = &f->ops[i], *up = &f->ops[i + 1], *mul = &f->ops[i + 2];
+	const rp_gpu_weight *a = matrix(f, gate), *b = matrix(f, up);
+	bool same = gate->in[0] == up->in[0] && gate->n_in == 1 && up->n_in == 1 && mul->in[0] == gate->out && mul->in[1] == up->out &&
+		a->k == b->k && a->rows == b->rows && a->tensor->dtype == b->tensor->dtype;
+	return same && only_reader(f, i) == i + 2 && only_reader(f, i + 1) == i + 2;
+}
+
+static rp_code record_glu(fuse *f, uint32_t i, rp_error *err)
+{
+	product m;
+	rp_code rc = begin_product(f, &m, "wide_glu", matrix(f, &f->ops[i]), err);
+	if (rc != RP_OK)
+		return rc;
+	bind_x(f, &m, &f->ops[i]);
+	rp_work_bind(&m.w, matrix(f, &f->ops[i])->ranges[0].buf);
+	rp_work_bind(&m.w, matrix(f, &f->ops[i + 1])->ranges[0].buf);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, f->ops[i + 2].out));
+	f->done[i + 1] = f->done[i + 2] = true;
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, 2), err);
+}
+
+/* MATMUL and the CONV that alone reads it: n when it is none. */
+static uint32_t conv_of(const fuse *f, uint32_t i)
+{
+	uint32_t j = is_quant_product(f, i) && f->ops[i].n_in == 1 ? only_reader(f, i) : f->n;
+	return j < f->n && f->ops[j].kind == RP_OP_CONV && !touched(f, i, j, f->ops[j].out) ? j : f->n;
+}
+
+static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *err)
+{
+	const rp_op *conv = &f->ops[j];
+	product m;
+	rp_code rc = begin_product(f, &m, "wide_conv", matrix(f, &f->ops[i]), err);
+	if (rc != RP_OK)
+		return rc;
+	uint32_t rows = rows_in_flight(&m);
+	rp_work_const(&m.w, "ROWS", rows);
+	m.a.kernel = conv->kernel;
+	m.a.width = m.a.n;
+	bind_x(f, &m, &f->ops[i]);
+	rp_work_bind(&m.w, matrix(f, &f->ops[i])->ranges[0].buf);
+	rp_work_bind(&m.w, rp_gpu_weight_find(&f->g->weights, conv->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind_segs(&m.w, f->s);
+	rp_work_bind(&m.w, f->cache->a);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, conv->out));
+	f->done[j] = true;
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+}
+
+/* GATED_NORM in place and the MATMUL with residual in place that alone reads it. */
+static bool is_gated(const fuse *f, uint32_t i)
+{
+	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
+	if (!is_quant_product(f, i + 1) || only_reader(f, i) != i + 1)
+		return false;
+	return op->in[0] == norm->out && op->n_in == 2 && op->in[1] == op->out && norm->group % 16 == 0 && matrix(f, op)->k % 16 == 0;
+}
+
+static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
+{
+	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
+	product m;
+	rp_code rc = begin_product(f, &m, "wide_gated", matrix(f, op), err);
+	if (rc != RP_OK)
+		return rc;
+	uint32_t rows = rows_in_flight(&m);
+	rp_work_const(&m.w, "ROWS", rows);
+	m.a.group = norm->group;
+	m.a.eps = norm->eps;
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, norm->in[0]));
+	rp_work_bind(&m.w, rp_gpu_weight_find(&f->g->weights, norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, norm->in[1]));
+	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
+	f->done[i + 1] = true;
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+}
+
+/* ---- attention ---- */
+typedef struct heads {
+	const rp_op *split, *q_norm, *k_norm, *q_rope, *k_rope, *attention, *gate; /* the first three and the last may be NULL */
+	uint32_t end; /* the operation after them */
+} heads;
+
+static const rp_op *next_if(const fuse *f, heads *h, rp_op_kind kind)
+{
+	return h->end < f->n && f->ops[h->end].kind == kind ? &f->ops[h->end++] : NULL;
+}
+
+static bool in_place(const rp_op *op, unsigned slot)
+{
+	return op->in[0] == slot && op->out == slot;
+}
+
+/* The operations from i on up to ATTENTION and its gate. */
+static bool are_heads(const fuse *f, uint32_t i, heads *h)
+{
+	*h = (heads){ .end = i };
+	h->split = next_if(f, h, RP_OP_SPLIT_HEADS);
+	h->q_norm = next_if(f, h, RP_OP_NORM);
+	h->k_norm = next_if(f, h, RP_OP_NORM);
+	h->q_rope = next_if(f, h, RP_OP_ROPE);
+	h->k_rope = next_if(f, h, RP_OP_ROPE);
+	h->attention = next_if(f, h, RP_OP_ATTENTION);
+	if (h->attention == NULL || h->q_rope == NULL || h->k_rope == NULL || (h->q_norm != NULL) != (h->k_norm != NULL))
+		return false;
+	const rp_op *a = h->attention, *r = h->q_rope, *n = h->q_norm;
+	unsigned q = a->in[0], k = a->in[1];
+	bool ok = in_place(r, q) && in_place(h->k_rope, k) && r->rotary_dim == h->k_rope->rotary_dim && r->rotary_dim % 8 == 0 &&
+		r->interleaved == h->k_rope->interleaved && rp_gpu_angles(f->g, r) == rp_gpu_angles(f->g, h->k_rope) &&
+		a->head_dim % 4 == 0 && a->head_dim <= 512;
+	if (n != NULL)
+		ok = ok && in_place(n, q) && in_place(h->k_norm, k) && n->group == a->head_dim && h->k_norm->group == a->head_dim &&
+			n->eps == h->k_norm->eps && n->plus_one == h->k_norm->plus_one;
+	if (h->split != NULL)
+		ok = ok && h->split->out == q && h->split->head_dim == a->head_dim;
+	const rp_op *gate = h->end < f->n ? &f->ops[h->end] : NULL;
+	if (h->split != NULL && gate != NULL && gate->kind == RP_OP_SIGMOID_MUL && in_place(gate, a->out) && gate->in[1] == h->split->out1) {
+		h->gate = gate;
+		h->end++;
+	}
+	return ok && (h->split == NULL) == (h->gate == NULL);
+}
+
+static rp_code record_merge(fuse *f, const heads *h, rp_vk_buf *q, const rp_args_split_attention *a, rp_error *err)
+{
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_merge", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_const(&w, "GATE", h->gate != NULL);
+	rp_work_bind(&w, f->g->parts);
+	rp_work_bind(&w, q);
+	rp_work_bind_rows(&w, f->s);
+	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, h->attention->out));
+	return rp_work_dispatch(&w, a, sizeof *a, (rp_grid){ a->heads, 1, 1 }, err);
+}
+
+static rp_code record_heads(fuse *f, const heads *h, rp_error *err)
+{
+	const rp_op *op = h->attention;
+	rp_vk_buf *q = rp_gpu_slot(f->g, f->s, h->split != NULL ? h->split->in[0] : op->in[0]);
+	rp_vk_buf *k = rp_gpu_slot(f->g, f->s, op->in[1]);
+	uint32_t sg = f->g->device->subgroup_size;
+	rp_args_split_attention a = { .heads = op->heads, .kv_heads = op->kv_heads, .head_dim = op->head_dim,
+		.ctx = f->g->engine->info.ctx, .q_stride = h->split != NULL ? 2 * op->head_dim : op->head_dim,
+		.rotary_dim = h->q_rope->rotary_dim, .interleaved = h->q_rope->interleaved, .splits = f->g->splits, .tile = 4 * WG / sg,
+		.scale = op->scale };
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_split", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_const(&w, "WG", WG);
+	rp_work_const(&w, "SG", sg);
+	rp_work_const(&w, "NORM", h->q_norm != NULL);
+	if (h->q_norm != NULL) {
+		a.eps = h->q_norm->eps;
+		a.w_offset = h->q_norm->plus_one ? 1.0f : 0.0f;
+	}
+	rp_work_bind(&w, q);
+	rp_work_bind(&w, k);
+	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->in[2]));
+	rp_work_bind(&w, h->q_norm == NULL ? k : rp_gpu_weight_find(&f->g->weights, h->q_norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind(&w, h->k_norm == NULL ? k : rp_gpu_weight_find(&f->g->weights, h->k_norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind(&w, rp_gpu_angles(f->g, h->q_rope));
+	rp_work_bind_rows(&w, f->s);
+	rp_work_bind(&w, f->cache->a);
+	rp_work_bind(&w, f->cache->b);
+	rp_work_bind(&w, f->g->parts);
+	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ a.heads, a.splits, 1 }, err);
+	return rc == RP_OK ? record_merge(f, h, q, &a, err) : rc;
+}
+
+/* ---- the pass over the operations ---- */
+/* A norm of whole rows whose every reader is a product that can do it. */
+static bool put_off(const fuse *f, uint32_t i)
+{
+	const rp_op *norm = &f->ops[i];
+	if (norm->in[0] == norm->out || norm->group != f->g->engine->graph->slot_width[norm->out] || norm->group % 4 != 0)
+		return false;
+	bool stale = false; /* what it norms was overwritten */
+	for (uint32_t j = i + 1; j < f->n; j++) {
+		const rp_op *op = &f->ops[j];
+		if (reads(op, norm->out) &&
+			(stale || !is_product(f, j) || op->in[0] != norm->out || (op->n_in > 1 && op->in[1] == norm->out) || writes(op, norm->in[0])))
+			return false;
+		if (writes(op, norm->out))
+			break;
+		stale = stale || writes(op, norm->in[0]);
+	}
+	return true;
+}
+
+static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
+{
+	const rp_op *op = &f->ops[i];
+	heads h;
+	if (op->kind == RP_OP_NORM && put_off(f, i)) {
+		f->norm = op;
+		return RP_OK;
+	}
+	if (op->kind == RP_OP_GATED_NORM && is_gated(f, i))
+		return record_gated(f, i, err);
+	if ((op->kind == RP_OP_SPLIT_HEADS || op->kind == RP_OP_NORM || op->kind == RP_OP_ROPE) && f->g->parts != NULL &&
+		are_heads(f, i, &h)) {
+		for (uint32_t j = i; j < h.end; j++)
+			f->done[j] = true;
+		return record_heads(f, &h, err);
+	}
+	if (is_glu(f, i))
+		return record_glu(f, i, err);
+	if (conv_of(f, i) < f->n)
+		return record_conv_product(f, i, conv_of(f, i), err);
+	if (is_product(f, i))
+		return record_product(f, i, err);
+	return rp_gpu_record_op(f->g, f->c, op, f->layer, f->s, err);
+}
+
+rp_code rp_gpu_record_fused(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
+{
+	fuse f = { .g = g, .c = c, .s = s, .cache = &g->caches[layer - g->engine->opts.layer_first], .layer = layer, .ops = ops, .n = n };
+	rp_code rc = n <= MOST_OPS ? RP_OK : rp_fail(err, RP_INTERNAL, "a layer of %u operations, at most %d are fused", n, MOST_OPS);
+	for (uint32_t i = 0; i < n && rc == RP_OK; i++) {
+		if (f.done[i])
+			continue;
+		if (f.norm != NULL && writes(&ops[i], f.norm->out))
+			f.norm = NULL;
+		rc = record_at(&f, i, err);
+	}
+	return rc;
+}
+
+/* ---- room for the parts of attention ---- */
+rp_code rp_gpu_fuse_init(rp_gpu *g, rp_error *err)
+{
+	const rp_engine *e = g->engine;
+	uint32_t tile = 4 * WG / g->device->subgroup_size, splits = rp_ceil_div(e->info.ctx, tile);
+	uint64_t most = 0;
+	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++)
+		for (uint32_t i = 0; i < e->graph->layers[l].n_ops; i++) {
+			const rp_op *op = &e->graph->layers[l].ops[i];
+			uint64_t values = op->kind == RP_OP_ATTENTION ? (uint64_t)op->heads * (op->head_dim + 4) : 0;
+			most = values > most ? values : most;
+		}
+	g->splits = splits < MOST_SPLITS ? splits : MOST_SPLITS;
+	if (!g->fused || most == 0 || most * g->splits * sizeof(float) > g->device->max_binding)
+		return RP_OK;
+	return rp_vk_buf_new(g->vk, RP_VK_LOCAL, most * g->splits * sizeof(float), "parts of attention", &g->parts, err);
+}
