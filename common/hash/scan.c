@@ -390,7 +390,7 @@ static void open_next(scanner *s)
 		s->stdin_busy = true;
 	pthread_cond_signal(&s->work); /* another may open the one after */
 	pthread_mutex_unlock(&s->lock);
-	scan_open(s, t);
+	scan_open(t);
 	pthread_mutex_lock(&s->lock);
 	t->reading = false;
 	finish_if_done(s, t);

@@ -73,11 +73,11 @@ static bool cached(int fd, uint64_t size)
 	return looks == 0 || hits * 2 > looks;
 }
 
-void scan_open(const scanner *s, task *t)
+void scan_open(task *t)
 {
 	struct stat st;
-	(void)s;
-	t->fd = t->f->standard_input ? STDIN_FILENO : open(t->f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* O_NONBLOCK: a pipe without a writer is waited for where a signal can end it */
+	t->fd = t->f->standard_input ? STDIN_FILENO : open(t->f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (t->fd < 0 || fstat(t->fd, &st) != 0) {
 		scan_fail(t, errno == ENOENT ? RP_NOT_FOUND : RP_READ, errno);
 		return;
@@ -109,10 +109,10 @@ static ssize_t read_full(const scanner *s, task *t, unsigned char *to, size_t n,
 {
 	size_t got = 0;
 	while (got < n) {
-		if (t->stream && !t->f->steady && !wait_readable(s, t->fd))
+		if (t->stream && !wait_readable(s, t->fd))
 			break;
 		ssize_t k = t->stream ? read(t->fd, to + got, n - got) : pread(t->fd, to + got, n - got, (off_t)(offset + got));
-		if (k < 0 && errno == EINTR)
+		if (k < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (k < 0)
 			return -1;

@@ -84,7 +84,7 @@ typedef struct scanner {
 } scanner;
 
 /* ---- scan_file.c: all but the two that say so are called with the lock held ---- */
-void scan_open(const scanner *s, task *t);  /* without the lock; sets t->f->code */
+void scan_open(task *t); /* without the lock; sets t->f->code */
 bool scan_fill(const scanner *s, task *t, block *b, int *why); /* without the lock: b->n bytes at b->offset, or of a stream up to
 	a block, b->n set; false: why is the errno value, or 0 when the file became shorter */
 void scan_fail(task *t, rp_code code, int errnum);

@@ -248,6 +248,19 @@ rm -f "$store/hashes"
 capture "$verify" --print "$tmp/m/manifest.json" </dev/null
 ok 'print' prints "$(sha256_of "$tmp/m/manifest.json")  $tmp/m/manifest.json
 "
+mkfifo "$tmp/fifo" "$tmp/fifo2"
+(sleep 0.3; printf abc; sleep 0.3; printf def) >"$tmp/fifo" &
+(sleep 0.1; printf '') >"$tmp/fifo2" &
+capture "$verify" --print "$tmp/fifo" "$tmp/fifo2"
+ok 'print: named pipes' prints "$(printf abcdef | sha256sum | cut -c1-64)  $tmp/fifo
+$(printf '' | sha256sum | cut -c1-64)  $tmp/fifo2
+"
+interrupt() { # nobody writes to the pipe
+	status=0
+	timeout -s INT --preserve-status 0.5 "$verify" --print "$tmp/fifo" "$models/tiny.gguf" >"$tmp/out" 2>"$tmp/err" || status=$?
+}
+interrupt
+ok 'a signal ends the wait for a pipe' code_is 130
 capture "$verify" --print --blake3 --tag /dev/null
 ok 'print: BLAKE3' prints 'BLAKE3 (/dev/null) = af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262
 '
