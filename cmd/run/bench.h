@@ -1,4 +1,5 @@
-/* reploid-run --bench: what its files share. bench_table.c has the options, bench.c runs the tests, bench_output.c writes rows. */
+/* reploid-run --bench: what its files share. bench_table.c has the options, bench_options.c makes lists of them, bench.c runs the
+ * tests, bench_output.c writes rows. */
 #ifndef RUN_BENCH_H
 #define RUN_BENCH_H
 
@@ -10,10 +11,11 @@
 typedef enum bench_format { BENCH_NONE, BENCH_MD, BENCH_CSV, BENCH_JSON, BENCH_JSONL } bench_format;
 
 typedef struct bench_opts {
-	const char *n_prompt, *n_gen, *depth, *streams, *device, *variant, *threads, *batch, *cache_dir;
+	const char *n_prompt, *n_gen, *depth, *streams, *device, *variant, *threads, *batch, *cache_dir, *path;
 	rp_strings models, pairs;
 	int output, output_err, ids; /* as chosen; -1: not given */
-	bool no_warmup, validate, quiet, yes;
+	bool no_warmup, validate, quiet, yes, pair;
+	double bound;
 	uint64_t reps, delay, seed;
 } bench_opts;
 
@@ -29,6 +31,7 @@ typedef struct bench_row {
 	uint32_t threads, batch; /* 0: the engine's choice */
 	rp_bench_test test;
 	const rp_bench_result *result;
+	rp_bench_ratio ratio; /* to the first path of a pair; NaN: none */
 	rp_bandwidth bandwidth;
 	double read_bytes; /* a generated token; 0: not told */
 	char time[24];     /* UTC, ISO 8601 */
@@ -36,8 +39,32 @@ typedef struct bench_row {
 
 /* Columns of the table that show only when somebody asked for something else than the default. */
 typedef struct bench_columns {
-	bool device, threads, batch, variant, streams;
+	bool device, threads, batch, variant, streams, ratio;
 } bench_columns;
+
+/* A comma list of words; the words are pieces of one copy. */
+typedef struct words {
+	char *copy;
+	const char **v; /* one NULL where nothing was asked for */
+	size_t n;
+} words;
+
+typedef struct bench {
+	run_state *run; /* model, graph and progress; its options where they are shared */
+	bench_opts o;
+	rp_parsed parsed;
+	rp_counts prompts, gens, depths, streams, threads, batches;
+	rp_bench_test *pairs; /* of --pp-tg */
+	words devices, variants; /* with --path: of equal number, each with the one of its place */
+	bench_columns columns;
+	bench_format to_out, to_err;
+	bool wrote; /* a row */
+	bool slower; /* the second path of a pair, by more than the bound */
+} bench;
+
+/* Fill b->o, the lists and what follows from them; argv is rewritten. b->parsed.action tells what else was asked for. */
+rp_code bench_read_options(bench *b, int argc, char **argv, rp_error *err);
+void bench_free_options(bench *b);
 
 /* What stands before, between and after rows of a format; all append to out. */
 void bench_write_begin(bench_format f, const bench_columns *c, rp_buf *out);

@@ -77,6 +77,9 @@ GET(submits_per_token, real(on_device(r) ? r->result->submits : (double)NAN))
 GET(dispatches_per_token, real(on_device(r) ? r->result->dispatches : (double)NAN))
 GET(barriers_per_token, real(on_device(r) ? r->result->barriers : (double)NAN))
 GET(host_ns_per_token, real(r->result->host_ns))
+GET(pair_ratio, real(r->ratio.median))
+GET(pair_lowest, real(r->ratio.lowest))
+GET(pair_highest, real(r->ratio.highest))
 GET(distinct_ids, r->result->distinct > 0 ? real((double)r->result->distinct) : real((double)NAN))
 
 #define FIELD(name) {#name, get_##name}
@@ -86,6 +89,7 @@ static const field fields[] = {
 	FIELD(n_gen), FIELD(n_depth), FIELD(test_time), FIELD(avg_ns), FIELD(stddev_ns), FIELD(avg_ts), FIELD(stddev_ts),
 	FIELD(read_bytes_per_token), FIELD(read_bandwidth), FIELD(bandwidth_percent), FIELD(submits_per_token),
 	FIELD(dispatches_per_token), FIELD(barriers_per_token), FIELD(host_ns_per_token), FIELD(distinct_ids),
+	FIELD(pair_ratio), FIELD(pair_lowest), FIELD(pair_highest),
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
@@ -213,6 +217,14 @@ static void put_real(double v, const char *form, char *out, size_t size)
 		snprintf(out, size, "-");
 }
 
+static void put_ratio(const bench_row *r, char *out, size_t size)
+{
+	if (isfinite(r->ratio.median))
+		snprintf(out, size, "%.3f (%.3f-%.3f)", r->ratio.median, r->ratio.lowest, r->ratio.highest);
+	else
+		snprintf(out, size, "-");
+}
+
 static void put_percent(const bench_row *r, char *out, size_t size)
 {
 	put_real(percent(r), "1", out, size);
@@ -246,6 +258,7 @@ static const column columns[] = {
 	{"streams", 7, put_streams, WHEN(streams)},
 	{"test", 15, put_test, SIZE_MAX},
 	{"t/s", 20, put_rate, SIZE_MAX},
+	{"times the first", 22, put_ratio, WHEN(ratio)},
 	{"% bandw.", 8, put_percent, SIZE_MAX},
 	{"disp./tok", 9, put_dispatches, SIZE_MAX},
 	{"barr./tok", 9, put_barriers, SIZE_MAX},

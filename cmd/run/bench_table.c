@@ -47,6 +47,13 @@ static const rp_opt table[] = {
 		.def_text = "the engine's choice", .help = "most rows computed at once", AT(batch)},
 	{.name = "variant", .kind = RP_OPT_STRING, .group = MODEL, .arg = "portable|subgroup,...", .def_text = "the device's best",
 		.help = "kernels to use on a Vulkan device", AT(variant)},
+	{.name = "path", .kind = RP_OPT_STRING, .group = MODEL, .arg = "DEVICE[:VARIANT],...",
+		.help = "devices with kernels, in place of --device and --variant", AT(path)},
+	{.name = "pair", .group = MODEL, .help = "with two paths A,B: time them in turn and tell how many times as fast B is", AT(pair),
+		.more = "Both engines are open at once and take turns repetition by repetition, so that other work of the machine hits both alike. "
+			"The ratio is the median over the pairs, with the lowest and the highest."},
+	{.name = "bound", .kind = RP_OPT_FLOAT, .min = 0, .max = 100, .group = MODEL, .arg = "PERCENT", .def = "100",
+		.def_text = "no bound", .help = "with --pair: end with code 1 when B is slower than A by more than this in any test", AT(bound)},
 	{.name = "cache-dir", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = MODEL, .arg = "DIR",
 		.def_text = "~/.cache/reploid", .help = "where compiled kernels are kept between runs", AT(cache_dir)},
 	{.name = "validate", .group = MODEL, .help = "check every Vulkan call with the validation layers (slow)", AT(validate)},
@@ -60,7 +67,7 @@ static const rp_opt table[] = {
 
 static const char *const synopsis[] = {"[-m MODEL] [-p N,...] [-n N,...] [-d N,...] [-r N] [-o FORMAT] [options]", NULL};
 
-static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
+static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};
 
 const rp_program bench_program = {

@@ -55,9 +55,18 @@ typedef struct rp_bench_result {
 	size_t distinct;                      /* greedy: different ids in the last repetition; else 0 */
 } rp_bench_result;
 
-/* The engine needs a context of rp_bench_ctx. Fails as rp_forward does. */
-rp_code rp_bench_run(rp_engine *e, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o, rp_bench_result *out, rp_error *err);
+/* n engines of one graph, out[n] for each; they need a context of rp_bench_ctx. Repetition by repetition each engine has its turn, the
+ * first one first, then last, so that what else the machine does hits all alike. All feed the same ids, as far as they are random.
+ * Fails as rp_forward does. */
+rp_code rp_bench_run(rp_engine *const *engines, size_t n, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o,
+	rp_bench_result *out, rp_error *err);
 void rp_bench_result_free(rp_bench_result *r);
+
+typedef struct rp_bench_ratio {
+	double median, lowest, highest;
+} rp_bench_ratio;
+/* How many times as fast b was, by repetitions of equal number. */
+rp_bench_ratio rp_bench_compare(const rp_bench_result *a, const rp_bench_result *b);
 
 /* Bytes a generated token reads: every weight that is multiplied with, and the caches behind half of the tokens generated. Weights
  * are read once for all streams. 0 for a test that generates nothing. */

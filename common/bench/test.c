@@ -49,6 +49,9 @@ typedef struct bench {
 	uint32_t most;         /* ids a stream feeds at once */
 	uint32_t *chosen;      /* [n_gen] of the last greedy repetition */
 	size_t n_chosen;
+	rp_bench_result *result;
+	rp_engine_stats work; /* of the timed parts of all repetitions */
+	uint64_t total_ns;
 } bench;
 
 static uint32_t random_id(bench *b)
@@ -144,36 +147,42 @@ static size_t count_distinct(bench *b)
 	return n;
 }
 
-static rp_code repeat(bench *b, rp_bench_result *r, rp_error *err)
+/* The repetition with number i, or with i < 0 the untimed one. */
+static rp_code repetition(bench *b, long i, rp_error *err)
 {
 	enum { WARM_TOKENS = 16 };
-	rp_engine_stats work = {0}, none = {0};
-	uint64_t ns = 0, total = 0;
-	rp_code code = RP_OK;
-	if (b->opts->warmup)
-		code = once(b, b->test->n_gen < WARM_TOKENS ? b->test->n_gen : WARM_TOKENS, &ns, &none, err);
-	for (size_t i = 0; i < r->reps && code == RP_OK; i++) {
-		code = once(b, b->test->n_gen, &ns, &work, err);
-		total += ns;
-		r->ns[i] = (double)ns;
-		r->rate[i] = (double)r->tokens * 1e9 / (double)(ns > 0 ? ns : 1);
+	rp_engine_stats none = {0};
+	rp_bench_result *r = b->result;
+	uint64_t ns = 0;
+	uint32_t n = b->test->n_gen;
+	rp_code code = once(b, i < 0 && n > WARM_TOKENS ? WARM_TOKENS : n, &ns, i < 0 ? &none : &b->work, err);
+	if (code == RP_OK && i >= 0) {
+		r->ns[i] = (double)(ns > 0 ? ns : 1);
+		r->rate[i] = (double)r->tokens * 1e9 / r->ns[i];
+		b->total_ns += ns;
 	}
-	if (code != RP_OK)
-		return code;
+	return code;
+}
+
+static void summarize(bench *b)
+{
+	rp_bench_result *r = b->result;
 	double tokens = (double)r->tokens * (double)r->reps;
 	r->ns_spread = rp_spread_of(r->ns, r->reps);
 	r->rate_spread = rp_spread_of(r->rate, r->reps);
-	r->submits = (double)work.submits / tokens;
-	r->dispatches = (double)work.dispatches / tokens;
-	r->barriers = (double)work.barriers / tokens;
-	r->host_ns = work.submits > 0 && total >= work.wait_ns ? (double)(total - work.wait_ns) / tokens : (double)NAN;
-	r->distinct = b->opts->greedy ? count_distinct(b) : 0;
-	return RP_OK;
+	r->submits = (double)b->work.submits / tokens;
+	r->dispatches = (double)b->work.dispatches / tokens;
+	r->barriers = (double)b->work.barriers / tokens;
+	r->host_ns = b->work.submits > 0 && b->total_ns >= b->work.wait_ns ? (double)(b->total_ns - b->work.wait_ns) / tokens : (double)NAN;
+	r->distinct = b->opts->greedy && b->test->n_gen > 0 ? count_distinct(b) : 0;
 }
 
-static rp_code open_bench(bench *b, rp_bench_result *r, rp_error *err)
+static rp_code open_bench(bench *b, rp_error *err)
 {
 	const rp_bench_test *t = b->test;
+	rp_bench_result *r = b->result;
+	*r = (rp_bench_result){.reps = b->opts->reps, .tokens = (uint64_t)t->streams * (t->n_prompt + t->n_gen)};
+	rp_random_seed(&b->random, b->opts->seed);
 	b->most = t->depth > t->n_prompt ? t->depth : t->n_prompt;
 	b->most = b->most > 0 ? b->most : 1;
 	b->seqs = rp_alloc_array(t->streams, sizeof(rp_seq *));
@@ -200,19 +209,41 @@ static void close_bench(bench *b)
 	free(b->chosen);
 }
 
-rp_code rp_bench_run(rp_engine *e, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o, rp_bench_result *out, rp_error *err)
+/* All engines in turn; the order is turned round each time. */
+static rp_code run_rounds(bench *b, size_t n, rp_error *err)
 {
-	bench b = {.engine = e, .test = t, .opts = o, .vocab = g->config.vocab};
-	rp_bench_result r = {.reps = o->reps, .tokens = (uint64_t)t->streams * (t->n_prompt + t->n_gen)};
-	rp_random_seed(&b.random, o->seed);
-	rp_code code = open_bench(&b, &r, err);
+	const rp_bench_opts *o = b[0].opts;
+	rp_code code = RP_OK;
+	for (long i = o->warmup ? -1 : 0; i < (long)o->reps && code == RP_OK; i++)
+		for (size_t k = 0; k < n && code == RP_OK; k++)
+			code = repetition(&b[i % 2 == 0 ? k : n - 1 - k], i, err);
+	for (size_t k = 0; k < n && code == RP_OK; k++)
+		summarize(&b[k]);
+	return code;
+}
+
+rp_code rp_bench_run(rp_engine *const *engines, size_t n, const rp_graph *g, const rp_bench_test *t, const rp_bench_opts *o,
+	rp_bench_result *out, rp_error *err)
+{
+	bench *b = rp_alloc_array(n, sizeof *b);
+	rp_bench_result *results = rp_alloc_array(n, sizeof *results);
+	rp_code code = b == NULL || results == NULL ? rp_no_memory(err, n * sizeof *b, "a test") : RP_OK;
+	for (size_t k = 0; k < n && code == RP_OK; k++) {
+		b[k] = (bench){.engine = engines[k], .test = t, .opts = o, .vocab = g->config.vocab, .result = &results[k]};
+		code = open_bench(&b[k], err);
+	}
 	if (code == RP_OK)
-		code = repeat(&b, &r, err);
-	close_bench(&b);
-	if (code == RP_OK)
-		*out = r;
-	else
-		rp_bench_result_free(&r);
+		code = run_rounds(b, n, err);
+	for (size_t k = 0; b != NULL && k < n && b[k].test != NULL; k++)
+		close_bench(&b[k]);
+	for (size_t k = 0; results != NULL && k < n; k++) {
+		if (code == RP_OK)
+			out[k] = results[k];
+		else
+			rp_bench_result_free(&results[k]);
+	}
+	free(b);
+	free(results);
 	return code;
 }
 
@@ -221,6 +252,29 @@ void rp_bench_result_free(rp_bench_result *r)
 	free(r->ns);
 	free(r->rate);
 	r->ns = r->rate = NULL;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+rp_bench_ratio rp_bench_compare(const rp_bench_result *a, const rp_bench_result *b)
+{
+	rp_bench_ratio none = {(double)NAN, (double)NAN, (double)NAN};
+	size_t n = a->reps < b->reps ? a->reps : b->reps;
+	double *v = rp_alloc_array(n, sizeof *v);
+	if (v == NULL || n == 0) {
+		free(v);
+		return none;
+	}
+	for (size_t i = 0; i < n; i++)
+		v[i] = b->rate[i] / a->rate[i];
+	qsort(v, n, sizeof *v, by_size);
+	rp_bench_ratio r = {n % 2 != 0 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2, v[0], v[n - 1]};
+	free(v);
+	return r;
 }
 
 /* ---- bytes ---- */

@@ -41,6 +41,16 @@ capture bench -q -p 4 -n 0 -m "$models/tiny.gguf"
 ok 'two models' test "$(grep -c ' pp4 ' "$tmp/out")" -eq 2
 capture "$run" --bench -q -p 4 -n 2 -r 1
 ok 'the embedded model is the default' code_is 0
+paths() { "$run" --bench -q -m random:tiny -r 3 "$@"; }
+capture paths --path cpu,cpu --pair -p 8 -n 4 -o jsonl --bound 0
+ok 'a pair: rows' json '[(x["device"][:3], x["n_prompt"], x["pair_ratio"] is None) for x in o] == [
+	("CPU", 8, True), ("CPU", 8, False), ("CPU", 0, True), ("CPU", 0, False)]'
+ok 'a pair: the median of ratios' json 'all(abs(sorted(p / q for p, q in zip(b["samples_ts"], a["samples_ts"]))[1] / b["pair_ratio"] - 1) < 1e-9
+	for a, b in (o[:2], o[2:]))'
+ok 'a pair: the code is the verdict' json "$status"' == any(x["pair_ratio"] is not None and x["pair_ratio"] < 1 for x in o)'
+capture paths --path cpu,cpu --pair -p 8 -n 0
+ok 'a pair: no bound, no verdict' code_is 0
+ok 'a pair: column' has_line 'times the first'
 capture "$run" --bench --help
 ok 'help of its own' has_line '--n-prompt'
 ok 'help names it' has_line 'usage: reploid-run --bench [-m MODEL]'
@@ -57,3 +67,7 @@ fails 'bench: formats' 2 "'sql' is none of md|csv|json|jsonl" bench -o sql
 fails 'bench: too long' 15 'made for 4096' bench -p 5000 -n 0
 fails 'bench: no such model' 3 'there are tiny' "$run" --bench -m random:none
 fails 'bench: device' 2 'fast' "$run" --bench -m random:tiny --device cpu,fast -p 2 -n 0 -r 1
+fails 'bench: a pair of one' 2 'give --path A,B' paths --pair --path cpu
+fails 'bench: path and device' 2 'leave out --device' paths --path cpu --device cpu
+fails 'bench: half a path' 2 "'cpu,:portable' is no list" paths --path cpu,:portable
+fails 'bench: a bound of nothing' 2 '--bound needs --pair' paths --bound 5

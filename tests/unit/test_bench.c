@@ -129,7 +129,7 @@ static rp_bench_result bench(const rp_bench_test *t, const rp_bench_opts *o)
 	rp_bench_result r;
 	rp_error err;
 	seen.n = 0;
-	if (rp_bench_run(engine, graph, t, o, &r, &err) != RP_OK)
+	if (rp_bench_run(&engine, 1, graph, t, o, &r, &err) != RP_OK)
 		fail_msg("%s", err.msg);
 	assert_int_equal(r.reps, o->reps);
 	for (size_t i = 0; i < r.reps; i++) {
@@ -185,12 +185,47 @@ static void streams_share_a_pass(void **state)
 	rp_bench_result_free(&r);
 }
 
+static void two_engines_take_turns(void **state)
+{
+	rp_engine *other = NULL, *both[2] = {engine, NULL};
+	rp_bench_result r[2];
+	rp_error err;
+	const size_t rows[] = {2, 2, 2, 2}; /* of the watched one: warm-up and three repetitions */
+	(void)state;
+	assert_int_equal(rp_engine_open(graph, &(rp_engine_opts){.device = "cpu", .ctx = 8, .threads = 1}, &other, &err), RP_OK);
+	both[1] = other;
+	seen.n = 0;
+	if (rp_bench_run(both, 2, graph, &(rp_bench_test){2, 0, 0, 1}, &(rp_bench_opts){.reps = 3, .warmup = true}, r, &err) != RP_OK)
+		fail_msg("%s", err.msg);
+	expect_rows(rows, 4);
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(r[k].reps, 3);
+		rp_bench_result_free(&r[k]);
+	}
+	assert_int_equal(rp_bench_run((rp_engine *[]){engine, other}, 2, graph, &(rp_bench_test){9, 0, 0, 1}, &(rp_bench_opts){.reps = 1}, r,
+		&err), RP_CONTEXT); /* too long for the second alone */
+	rp_engine_close(other);
+}
+
+static void ratios(void **state)
+{
+	double slow[] = {10, 20, 40, 10}, fast[] = {20, 30, 44, 100};
+	rp_bench_result a = {.reps = 4, .rate = slow}, b = {.reps = 4, .rate = fast};
+	(void)state;
+	rp_bench_ratio r = rp_bench_compare(&a, &b);
+	assert_true(fabs(r.median - 1.75) < 1e-12 && fabs(r.lowest - 1.1) < 1e-12 && r.highest == 10);
+	b.reps = 3;
+	assert_true(rp_bench_compare(&a, &b).median == 1.5);
+	b.reps = 0;
+	assert_true(isnan(rp_bench_compare(&a, &b).median));
+}
+
 static void failures(void **state)
 {
 	rp_bench_result r = {.reps = 77};
 	rp_error err;
 	(void)state;
-	assert_int_equal(rp_bench_run(engine, graph, &(rp_bench_test){65, 0, 0, 1}, &(rp_bench_opts){.reps = 1}, &r, &err), RP_CONTEXT);
+	assert_int_equal(rp_bench_run(&engine, 1, graph, &(rp_bench_test){65, 0, 0, 1}, &(rp_bench_opts){.reps = 1}, &r, &err), RP_CONTEXT);
 	assert_int_equal(r.reps, 77);
 }
 
@@ -241,6 +276,8 @@ int main(void)
 		cmocka_unit_test(a_prompt_is_one_pass),
 		cmocka_unit_test(generation_feeds_other_ids_each_step),
 		cmocka_unit_test(streams_share_a_pass),
+		cmocka_unit_test(two_engines_take_turns),
+		cmocka_unit_test(ratios),
 		cmocka_unit_test(failures),
 		cmocka_unit_test(bytes_a_token),
 		cmocka_unit_test(bandwidth),
