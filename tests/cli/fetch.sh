@@ -2,6 +2,7 @@
 . tests/cli/lib.sh
 fetch=$(dirname "$run")/reploid-fetch
 verify=$(dirname "$run")/reploid-verify
+export XDG_DATA_HOME=$tmp/data-home # a store of its own
 store=$XDG_DATA_HOME/reploid
 embedded=$PWD/manifests/embedded
 file=$models/tiny.gguf
