@@ -23,6 +23,7 @@ SANITIZED = 'san-' in BIN
 MIB = 1 << 20
 PIECE = 4 * MIB  # of files without an index
 MEMORY_LIMIT = 64 * MIB
+KILLS = int(os.environ.get('KILLS', 12))
 
 # Exit codes (reploid-exit.7).
 OK, FAIL, USAGE, NOT_FOUND, READ, WRITE, DISK_FULL, FORMAT, UNSUPPORTED, MODEL = 0, 1, 2, 3, 4, 5, 6, 10, 11, 12
@@ -126,19 +127,34 @@ class Lab:
         with open(names[0], 'wb') as out, open(names[1], 'wb') as err:
             p = subprocess.Popen([*command, FETCH, *map(str, args)], stdin=stdin, stdout=out, stderr=err, cwd=self.dir,
                 env=dict(self.env, **(env or {})))
-        p.names, p.begun, p.args_shown = names, time.monotonic(), args
+        p.names, p.begun = names, time.monotonic()
+        threading.Thread(target=self.watch_memory, args=(p.pid, f'{self.name}: {" ".join(map(str, args))}'), daemon=True).start()
         return p
+
+    @staticmethod
+    def watch_memory(pid, shown):
+        """The kernel's mark of the most memory. (That of getrusage begins with what this process had when it forked.)"""
+        with contextlib.suppress(OSError):
+            while True:
+                with open(f'/proc/{pid}/status') as f:
+                    mark = [line for line in f if line.startswith('VmHWM:')]
+                if not mark:
+                    return  # over, but not yet waited for
+                used = int(mark[0].split()[1]) * 1024
+                with open(f'/proc/{pid}/comm') as f:
+                    own = f.read().startswith('reploid-fetch')  # before exec it is a copy of this process
+                if own and used > peak[0]:
+                    peak[:] = used, shown
+                time.sleep(0.01)
 
     def end(self, p, limit=150):
         """Wait for it; a run that does not end is a failure."""
         hung = []
         timer = threading.Timer(limit, lambda: (hung.append(1), p.kill()))
         timer.start()
-        _, status, usage = os.wait4(p.pid, 0)
+        _, status = os.waitpid(p.pid, 0)
         timer.cancel()
         p.returncode = os.waitstatus_to_exitcode(status)
-        if usage.ru_maxrss * 1024 > peak[0]:
-            peak[:] = usage.ru_maxrss * 1024, f'{self.name}: {" ".join(map(str, p.args_shown))}'
         out, err = (open(n, encoding='utf-8').read() for n in p.names)
         check(not hung, f'still running after {limit} s: {err[-1500:]}')
         return Result(p.returncode, out, err, time.monotonic() - p.begun)

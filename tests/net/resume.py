@@ -8,9 +8,7 @@ import time
 
 import lab as base
 from http_cases import but_the_first, partial
-from lab import CANCELLED, HASH, MEMORY_LIMIT, MIB, OK, PIECE, check, same, sha256, test
-
-KILLS = int(os.environ.get('KILLS', 12))
+from lab import CANCELLED, HASH, KILLS, MEMORY_LIMIT, MIB, OK, PIECE, check, same, sha256, test
 
 
 def rate(mib):

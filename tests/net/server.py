@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""An HTTP/1.1 file server that can be told to misbehave, and a proxy. Only Python's own library; only on 127.0.0.1.
+"""An HTTP/1.1 file server that can be told to misbehave, and a proxy. Only Python's own library; on 127.0.0.1 unless told otherwise.
 
 In a test:   server = Server(); server.share('/f', '/path/to/file', rules=[{'status': 503, 'retry_after': 1}, {}])
-By itself:   server.py [--tls KEY CERT] NAME=FILE...    prints its URL, serves FILE as /NAME until its standard input ends.
+By itself:   server.py [--tls KEY CERT] [--address ADDRESS] [--congestion NAME] NAME=FILE...
+             prints its URL, serves FILE as /NAME until its standard input ends.
              POST /control with {"path": "/NAME", "rules": [...]} sets rules; GET /control tells requests and bytes of each path.
 
 Rules of a path are a list: each request takes the next one and the last one stays. In a test it may also be a function that
@@ -19,6 +20,7 @@ gets the Hit and returns a rule. A rule is a dict of any of these:
   pad N                bytes of useless headers (None: endless)   drip S           seconds between the bytes of the head
   login 'user:password'     401 unless asked with it              hook F           F(hit) is called first (in a test)
 """
+import argparse
 import base64
 import gzip
 import json
@@ -134,14 +136,16 @@ class Connection:
 
 
 class Listener:
-    """Threads for connections to a port of 127.0.0.1."""
+    """Threads for connections to a port of 127.0.0.1, or of another address when one is named."""
 
-    def __init__(self, tls=None):
+    def __init__(self, tls=None, address='127.0.0.1'):
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
             def setup(self):
                 self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if outer.congestion:
+                    self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, outer.congestion.encode())
                 if outer.context:
                     self.request.settimeout(20)
                     self.request = outer.context.wrap_socket(self.request, server_side=True)
@@ -158,16 +162,16 @@ class Listener:
             def handle_error(self, request, client_address):
                 pass  # a client that leaves, or that does not like the certificate
 
-        self.context = None
+        self.context = self.congestion = None
         if tls:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(tls[1], tls[0])
         self.stopped = threading.Event()
         self.connections = 0
         self.lock = threading.Lock()
-        self.threads = Threads(('127.0.0.1', 0), Handler)
+        self.threads = Threads((address, 0), Handler)
         self.port = self.threads.server_address[1]
-        self.url = f'{"https" if tls else "http"}://127.0.0.1:{self.port}'
+        self.url = f'{"https" if tls else "http"}://{address}:{self.port}'
         threading.Thread(target=self.threads.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self):
@@ -183,8 +187,8 @@ class Listener:
 
 
 class Server(Listener):
-    def __init__(self, tls=None):
-        super().__init__(tls)
+    def __init__(self, tls=None, address='127.0.0.1'):
+        super().__init__(tls, address)
         self.shares = {}
         self.pages = {}  # path: function(hit) that gives status, headers, body
         self.log = []  # of all requests
@@ -401,12 +405,16 @@ class Proxy(Listener):
             near.sendall(data)
 
 
-def main(args):
-    tls = None
-    if args[:1] == ['--tls']:
-        tls, args = (args[1], args[2]), args[3:]
-    with Server(tls) as server:
-        for item in args:
+def main():
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument('--tls', nargs=2, metavar=('KEY', 'CERT'))
+    args.add_argument('--address', default='127.0.0.1')
+    args.add_argument('--congestion', help="TCP's reaction to losses: cubic, bbr")
+    args.add_argument('files', nargs='*', metavar='NAME=FILE')
+    o = args.parse_args()
+    with Server(o.tls, o.address) as server:
+        server.congestion = o.congestion
+        for item in o.files:
             name, _, file = item.partition('=')
             server.share('/' + name, file)
         print(server.url, flush=True)
@@ -414,4 +422,4 @@ def main(args):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1:])
+    main()

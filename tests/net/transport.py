@@ -3,11 +3,14 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 
 from http_cases import known
 from lab import AUTH, DISK_FULL, FETCH, NETWORK, NOT_FOUND, OK, READ, USAGE, WRITE, Skip, certificate, check, own_mounts, same, test
+from link import Link, NoLink
 from server import Proxy
+from server import __file__ as SERVER
 
 
 # ---- reaching a server ----
@@ -121,6 +124,22 @@ def large_head(lab):
 def head_without_end(lab):
     lab.get(lab.server.share('/f', lab.data.small, [{'pad': None}]), '--retries', 0).ends(NETWORK)
     lab.absent()
+
+
+@test
+def link_with_delay_and_loss(lab):
+    """50 ms round trip, 2 % of all packets lost: slower, and right."""
+    try:
+        link = lab.stack.enter_context(Link(lab.dir, loss_percent=2))
+    except NoLink as why:
+        raise Skip(str(why)) from why
+    server = subprocess.Popen([*link.far, sys.executable, SERVER, '--address', link.far_address, f'f={lab.data.medium}'], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True)
+    try:
+        lab.get(server.stdout.readline().strip() + '/f', command=link.near, file=lab.data.medium)
+    finally:
+        server.stdin.close()
+        server.wait()
 
 
 # ---- proxies and logins ----

@@ -1,0 +1,181 @@
+"""The Hugging Face Hub's ways: lists, commits, redirects to a CDN that carry a hash, tokens."""
+import hashlib
+import json
+import os
+
+from hostile import Guard
+from http_cases import known
+from lab import AUTH, FORMAT, HASH, NETWORK, NOT_FOUND, OFFLINE, OK, USAGE, check, same, sha256, test
+
+COMMIT = '0123456789abcdef0123456789abcdef01234567'
+
+
+class Hub:
+    """A server that answers as the Hub does, for one repository: its list of files, and large files at another host."""
+
+    def __init__(self, lab, repo, files, token=None):
+        self.lab, self.repo, self.token, self.files = lab, repo, token, files
+        self.cdn = lab.new_server()
+        self.siblings = [self.entry(name, path) for name, path in files.items()]
+        self.env = {'HF_ENDPOINT': lab.server.url}
+        lab.server.page(f'/api/models/{repo}/revision/main', self.list)
+        lab.server.page(f'/api/models/{repo}/revision/v1.0', self.list)
+        for name, path in files.items():
+            self.cdn.share('/' + name, path)
+            for revision in ('main', 'v1.0', COMMIT):
+                lab.server.page(f'/{repo}/resolve/{revision}/{name}', lambda hit, name=name, path=path: self.resolve(hit, name, path))
+
+    @staticmethod
+    def entry(name, path):
+        size = os.path.getsize(path)
+        large = {'lfs': {'sha256': sha256(path), 'size': size, 'pointerSize': 134}} if size > 100000 else {}
+        return {'rfilename': name, 'size': size, 'blobId': 'a' * 40, **large}
+
+    def refusal(self, hit):
+        if self.token and hit.headers.get('authorization') != f'Bearer {self.token}':
+            return 401, {'X-Error-Code': 'GatedRepo', 'X-Error-Message': 'Access to this model is restricted.'}, b''
+
+    def list(self, hit):
+        return self.refusal(hit) or (200, {'Content-Type': 'application/json'},
+            json.dumps({'id': self.repo, 'sha': COMMIT, 'siblings': self.siblings}).encode())
+
+    def resolve(self, hit, name, path):
+        if refusal := self.refusal(hit):
+            return refusal
+        if os.path.getsize(path) > 100000:
+            return 302, {'Location': f'{self.cdn.url}/{name}?signature={hit.n}', 'X-Repo-Commit': COMMIT, 'X-Linked-Size': os.path.getsize(path),
+                'X-Linked-Etag': f'"{sha256(path)}"', 'ETag': f'"{sha256(path)}"', 'Accept-Ranges': 'bytes'}, b''
+        with open(path, 'rb') as f:
+            data = f.read()
+        return 200, {'X-Repo-Commit': COMMIT, 'ETag': '"' + hashlib.sha1(data).hexdigest() + '"'}, data
+
+    def fetch(self, source, *args, **more):
+        return self.lab.fetch(source, *args, env={**self.env, **more})
+
+
+def repository(lab, token=None):
+    for name, data in (('config.json', b'{}\n'), ('readme', b'# Tiny\n')):
+        with open(lab.path(name), 'wb') as f:
+            f.write(data)
+    return Hub(lab, 'org/Tiny-GGUF', {'tiny.Q4_K.gguf': lab.data.medium, 'tiny.Q8_0.gguf': lab.data.small, 'config.json': lab.path('config.json'),
+        'sub/dir/readme.md': lab.path('readme'), '.gitattributes': lab.path('readme')}, token)
+
+
+def files_of(folder):
+    return sorted(os.path.relpath(os.path.join(at, n), folder) for at, _, names in os.walk(folder) for n in names)
+
+
+@test
+def hub_one_file(lab):
+    hub = repository(lab)
+    r = hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf').ends(OK)
+    check(r.out.endswith('/tiny.Q4_K.gguf\n') and r.out.startswith(lab.store), f'path: {r.out}')
+    lab.right(lab.data.medium, r.out.rstrip('\n'))
+    hub.fetch('hf:org/Tiny-GGUF@v1.0/config.json', '-o', lab.target()).ends(OK)
+    lab.right(lab.path('config.json'))
+
+
+@test
+def hub_whole_repository(lab):
+    hub = repository(lab)
+    r = hub.fetch('hf:org/Tiny-GGUF').ends(OK)
+    folder = r.out.rstrip('\n')
+    same(files_of(folder), sorted(hub.files), 'files')
+    for name, path in hub.files.items():
+        same(sha256(os.path.join(folder, name)), sha256(path), name)
+    resolved = {h.path.split('/')[4] for h in lab.server.hits() if '/resolve/' in h.path}
+    same(resolved, {COMMIT}, 'revisions (the list pins a commit)')
+    sent = hub.cdn.sent()
+    hub.fetch('hf:org/Tiny-GGUF').ends(OK)
+    check(hub.cdn.sent() - sent < 1000, 'large files were fetched again')
+
+
+@test
+def hub_some_of_a_repository(lab):
+    hub = repository(lab)
+    hub.fetch('hf:org/Tiny-GGUF/*.Q8_0.gguf', '-o', lab.target('some')).ends(OK)
+    same(files_of(lab.target('some')), ['tiny.Q8_0.gguf'], 'files')
+    hub.fetch('hf:org/Tiny-GGUF/*.none', '-o', lab.target('none')).ends(NOT_FOUND)
+
+
+@test
+def hub_token_stays_there(lab):
+    hub = repository(lab, 'hf_secret')
+    hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf', '-o', lab.target()).ends(AUTH)
+    hub.fetch('hf:org/Tiny-GGUF').ends(AUTH)
+    same(hub.cdn.hits(), [], 'requests of the CDN')
+    r = hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf', '-o', lab.target(), HF_TOKEN='hf_secret').ends(OK)
+    lab.right(lab.data.medium)
+    same([h for h in hub.cdn.hits() if 'authorization' in h.headers], [], 'requests of the CDN with the token')
+    check('hf_secret' not in r.err + r.out, 'the token is in the messages')
+    lab.fetch(lab.server.url + '/x', '-o', lab.target('x'), env={**hub.env, 'HF_TOKEN': 'hf_secret'})
+    check('authorization' not in lab.server.hits('/x')[0].headers, 'the token went along with an address that is not hf:')
+
+
+@test
+def hub_says_the_hash(lab):
+    """The CDN has other bytes than the Hub says."""
+    hub = repository(lab)
+    hub.cdn.shares['/tiny.Q4_K.gguf'].rules = [{'flip': True}]
+    hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf', '-o', lab.target()).ends(HASH)
+    lab.absent()
+    hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('all')).ends(HASH)
+    check(not os.path.exists(lab.target('all/tiny.Q4_K.gguf')), 'a wrong file has its name')
+
+
+@test
+def hub_hostile_lists(lab):
+    hub = repository(lab)
+    good = hub.siblings
+    for name in ('../x', '/etc/x', 'a/../../x', 'a//b', './x', 'a/./b', '..', '', 'a\nb', '\x1b[31m', 'x' * 300, '/'.join('d' * 20), '.git/config', 5, None):
+        hub.siblings = good[2:3] + [dict(good[0], rfilename=name)]
+        with Guard(lab):
+            r = hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('all'))
+        check(r.status == FORMAT, f'{name!r} ended with {r.status}: {r.err}')
+        check('\x1b' not in r.err, f'{r.err!r}')
+        same([n for n in files_of(lab.out) if n not in ('all/config.json',)], [], f'files after {name!r}')
+
+
+@test
+def hub_lists_that_are_none(lab):
+    hub = repository(lab)
+    for what, data in (('nothing', b''), ('no object', b'[]'), ('half', b'{"sha": "'), ('no commit', b'{"siblings": []}'),
+        ('a commit that is a path', b'{"sha": "../../x", "siblings": []}'), ('no list', b'{"sha": "aa", "siblings": {}}'), ('depth', b'{"a":' * 100000)):
+        lab.server.page('/api/models/org/Tiny-GGUF/revision/main', lambda hit, data=data: (200, {}, data))
+        r = hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('all'))
+        check(r.status in (FORMAT, NOT_FOUND), f'{what} ended with {r.status}: {r.err}')
+    del lab.server.pages['/api/models/org/Tiny-GGUF/revision/main']
+    with open(lab.path('blank'), 'wb') as f:
+        f.truncate(20 << 20)
+    lab.server.share('/api/models/org/Tiny-GGUF/revision/main', lab.path('blank'))
+    hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('all')).ends(FORMAT, 'larger')
+    lab.server.page('/api/models/org/Tiny-GGUF/revision/main', lambda hit: (500, {}, b''))
+    hub.fetch('hf:org/Tiny-GGUF', '--retries', 0).ends(NETWORK)
+
+
+@test
+def hub_names_that_are_none(lab):
+    hub = repository(lab)
+    for source in ('hf:', 'hf:org', 'hf:org/', 'hf:/repo', 'hf:../x', 'hf:org/..', 'hf:org/repo@', 'hf:org/re po', 'hf:org/repo@a?b'):
+        hub.fetch(source).ends(USAGE)
+    with Guard(lab):
+        for path in ('../x', '..', 'a/../../x', '/etc/passwd'):
+            r = hub.fetch('hf:org/Tiny-GGUF/' + path, '-o', lab.target('f'))
+            check(r.status in (USAGE, FORMAT), f'{path} ended with {r.status}')
+    hub.fetch('hf:org/Tiny-GGUF/tiny.Q8_0.gguf', '--offline').ends(OFFLINE)
+
+
+@test
+def file_from_its_blob_in_a_cache(lab):
+    """ollama's and the Hub's blobs are named by their hash: with --sha256 nothing but the probe is fetched."""
+    digest = sha256(lab.data.medium)
+    for place in ('.ollama/models/blobs/sha256-' + digest, '.cache/huggingface/hub/models--o--r/blobs/' + digest):
+        path = lab.path('home', place)
+        os.makedirs(os.path.dirname(path))
+        with open(lab.data.medium, 'rb') as f, open(path, 'wb') as to:
+            to.write(f.read())
+        with Guard(lab):
+            lab.get(lab.server.share('/f', lab.data.medium), *known(lab.data.medium), file=lab.data.medium)
+        check(lab.server.sent() < 100, f'{lab.server.sent()} bytes were fetched although {place} has them')
+        os.unlink(lab.target())
+        os.unlink(path)
