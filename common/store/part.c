@@ -269,11 +269,17 @@ rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp
 	return pread_all(p->fd, data, n, offset) ? RP_OK : rp_fail_errno(err, RP_READ, errno, "%s: cannot read back %s", p->path, p->part_name);
 }
 
+/* The name is that of the very file that is open here. */
+static bool is_at(const rp_part *p, const char *name)
+{
+	struct stat st;
+	return fstatat(p->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
+}
+
 /* The name is taken by this very file: another process came first. */
 static bool is_published(const rp_part *p)
 {
-	struct stat st;
-	return fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
+	return is_at(p, p->name);
 }
 
 /* The repaired file: what is past its right end goes. */
@@ -300,16 +306,30 @@ rp_code rp_part_expose(rp_part *p, rp_error *err)
 	return rc == RP_OK ? rp_folder_sync(p->folder, p->path, err) : rc;
 }
 
+/* It had its name, and yet another process has put an equal file there since: one that began when the partial file was gone. */
+static bool is_replaced(const rp_part *p)
+{
+	struct stat own, st;
+	return fstat(p->fd, &own) == 0 && own.st_nlink == 0 && fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		(uint64_t)st.st_size == p->size;
+}
+
 rp_code rp_part_publish(rp_part *p, rp_error *err)
 {
 	if (p->journal < 0)
 		return end_repair(p, err);
 	if (fsync(p->fd) != 0)
 		return cannot(p, "make the file lasting", err);
-	if (is_published(p)) /* it was shown with holes before: both names are of one file, and rename would keep both */
-		unlinkat(p->folder, p->part_name, 0);
-	if (renameat(p->folder, p->part_name, p->folder, p->name) != 0 && !(errno == ENOENT && is_published(p)))
+	if (is_published(p)) {
+		/* Another process was first; or it was shown with holes before: then both names are of one file, and rename would keep both. */
+		if (is_at(p, p->part_name))
+			unlinkat(p->folder, p->part_name, 0);
+	} else if (!is_at(p, p->part_name)) { /* the partial file is another process's by now, and not whole */
+		if (!is_replaced(p))
+			return rp_fail(err, RP_WRITE, "%s: its partial file (%s) was removed meanwhile; run it again", p->path, p->part_name);
+	} else if (renameat(p->folder, p->part_name, p->folder, p->name) != 0 && !(errno == ENOENT && (is_published(p) || is_replaced(p)))) {
 		return cannot(p, "give the file its name", err);
+	}
 	rp_code rc = rp_folder_sync(p->folder, p->path, err);
 	if (rc == RP_OK)
 		unlinkat(p->folder, p->journal_name, 0);
