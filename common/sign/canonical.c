@@ -68,7 +68,7 @@ static decimal shortest(double v)
 			if (*c >= '0' && *c <= '9')
 				d.digits[d.n++] = *c;
 		d.digits[d.n] = '\0';
-		d.point = atoi(strchr(text, 'e') + 1) + 1;
+		d.point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
 		if (reads_back(&d, v))
 			break;
 		decimal up = d;

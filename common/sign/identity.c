@@ -268,11 +268,11 @@ rp_code rp_identity_load(const char *path, rp_identity *out, rp_error *err)
 	size_t n = 0;
 	cJSON *v = NULL;
 	rp_identity id = {.n_secret = 0};
+	if (sodium_init() < 0)
+		return rp_fail(err, RP_INTERNAL, "libsodium cannot be started: no source of random numbers");
 	char *text = rp_alloc(FILE_MAX + 1);
-	if (text == NULL || sodium_init() < 0) {
-		free(text);
+	if (text == NULL)
 		return rp_no_memory(err, FILE_MAX, path);
-	}
 	rp_code code = read_private(path, text, FILE_MAX, &n, err);
 	if (code == RP_OK && text[0] == '{') {
 		code = rp_json_parse(path, text, n, &v, err);

@@ -155,10 +155,11 @@ static rp_code add_shard(statement *s, const char *resource, const unsigned char
 		return rp_fail(s->err, RP_FORMAT, "%s: predicate.resources[].name: expected \"path:start:end\"", s->name);
 	memcpy(shard.digest, digest, 32);
 	size_t len = (size_t)(colon - resource);
-	rp_oms_file *f = out->n_files > 0 ? &out->files[out->n_files - 1] : NULL;
-	bool more = f != NULL && strlen(f->path) == len && memcmp(f->path, resource, len) == 0;
+	bool more = out->n_files > 0 && strlen(out->files[out->n_files - 1].path) == len &&
+		memcmp(out->files[out->n_files - 1].path, resource, len) == 0;
+	out->n_files += !more;
+	rp_oms_file *f = &out->files[out->n_files - 1];
 	if (!more) {
-		f = &out->files[out->n_files++];
 		*f = (rp_oms_file){.path = rp_arena_strndup(&out->arena, resource, len), .shards = &s->shards[s->n_shards]};
 		if (f->path == NULL)
 			return rp_no_memory(s->err, len, s->name);

@@ -132,19 +132,25 @@ static rp_code key_of(const custody *c, const cJSON *peer, const char *field, rp
 	return rp_public_key_of_spki(rd->check->authorization_name, field, der, n, out, rd->err);
 }
 
-/* Whether the order-L digest of v without its signature is the text. */
+/* Whether the order-L digest of v is the text. */
 static rp_code digest_is(const custody *c, const cJSON *v, const char *text, bool *same)
 {
 	unsigned char sum[32];
 	char digest[RP_DIGEST_TEXT];
+	rp_code code = rp_canonical_sha256(v, RP_KEYS_LOCALE, sum, c->at.rd->err);
+	if (code == RP_OK)
+		*same = strcmp(rp_digest_text(digest, sum), text) == 0;
+	return code;
+}
+
+static rp_code digest_without_signature_is(const custody *c, const cJSON *v, const char *text, bool *same)
+{
 	cJSON *copy = cJSON_Duplicate(v, true);
 	if (copy == NULL)
 		return rp_no_memory(c->at.rd->err, 4096, c->at.rd->name);
 	cJSON_DeleteItemFromObjectCaseSensitive(copy, "signature");
-	rp_code code = rp_canonical_sha256(copy, RP_KEYS_LOCALE, sum, c->at.rd->err);
+	rp_code code = digest_is(c, copy, text, same);
 	cJSON_Delete(copy);
-	if (code == RP_OK)
-		*same = strcmp(rp_digest_text(digest, sum), text) == 0;
 	return code;
 }
 
@@ -259,7 +265,7 @@ static rp_code check_response(const custody *c, const cJSON *request, const cJSO
 	*why = "authorizationHash: not that of this transfer";
 	if (!same_transfer(c, response))
 		return RP_OK;
-	rp_code code = digest_is(c, request, text_of(response, "requestHash"), &same);
+	rp_code code = digest_without_signature_is(c, request, text_of(response, "requestHash"), &same);
 	*why = "requestHash: not that of the request";
 	return code == RP_OK && same ? check_by_supplier(c, response, why) : code;
 }
