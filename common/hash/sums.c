@@ -47,7 +47,7 @@ static bool parse_bsd(char *s, size_t n, bool escaped, rp_sums_line *out)
 	while (blank(*rest))
 		rest++;
 	out->name = s;
-	return rp_unhex(out->digest, RP_HASH_BYTES, rest, strlen(rest));
+	return rp_unhex(out->digest, RP_HASH_BYTES, rest, (size_t)(s + n - rest));
 }
 
 static bool parse_gnu(rp_sums_reader *r, char *s, size_t n, bool escaped, rp_sums_line *out)

@@ -22,9 +22,11 @@ NAMES = [b"plain", b"two words", b" lead", b"*star", b"tab\there", b"new\nline",
     b"trail\n", b"\\n", b"\\", b"both'\"", b"a'b\nc", b"ctl\x01\x02x", b"\x7f", b"\xc2\x85", b"empty", b"a]b{c}", b"{", b"a=b", b"eq?"]
 
 
-def normal(text, name):
-    text = re.sub(rb"(?m)^" + name + rb": ", b"PROGRAM: ", text)
-    return text.replace(b"'" + name + b" --help'", b"'PROGRAM --help'")
+def normal(text, *names):
+    """Messages with one name for the program; sha256sum calls itself by its path or by the last part of it."""
+    for name in names:
+        text = re.sub(rb"(?m)^" + re.escape(name) + rb": ", b"PROGRAM: ", text).replace(b"'" + name + b" --help'", b"'PROGRAM --help'")
+    return text
 
 
 def escapes_in_reports():
@@ -33,6 +35,12 @@ def escapes_in_reports():
         pass
     text = b"\\" + hashlib.sha256(b"").hexdigest().encode() + b"  b\\\\s\n"
     return subprocess.run([theirs, "-c"], input=text, capture_output=True).stdout == b"\\b\\\\s: OK\n"
+
+
+def ends_at_nul():
+    """Older versions take a NUL after the digest of a BSD line for the end of the line; that is refused by newer ones and by us."""
+    text = b"SHA256 (b\\s) = " + hashlib.sha256(b"").hexdigest().encode() + b"\0x\n"
+    return subprocess.run([theirs, "-c"], input=text, capture_output=True).returncode == 0
 
 
 def as_before(text):
@@ -62,7 +70,7 @@ def case(label, args, stdin=b"", locale="C.UTF-8", nobody=False):
     check = any(a == b"--check" or re.fullmatch(rb"-[a-z]*c[a-z]*", a) for a in args)
     want = run([theirs], args, stdin, env, nobody)
     got = run([verify] if check else [verify, b"--print"], args, stdin, env, nobody)
-    want = (want[0], want[1], normal(want[2], theirs.encode()))
+    want = (want[0], want[1], normal(want[2], theirs.encode(), b"sha256sum"))
     got = (got[0], as_before(got[1]) if check and not new_reports else got[1], normal(got[2], b"reploid-verify"))
     if want == got:
         passed += 1
@@ -137,7 +145,8 @@ def lists(files):
             if rng.random() < 0.15:
                 digest = b"f" * 64
             text = line(rng.choice(forms), name, digest)
-            lines.append(mutate(text) if rng.random() < 0.35 else text)
+            changed = mutate(text) if rng.random() < 0.35 else text
+            lines.append(text if old_nul and b"\0" in changed and b"(" in changed else changed)
         end = rng.choice([b"\n", b"\n", b"\n", b"\r\n"])
         data = end.join(lines) + (end if rng.random() < 0.8 else b"")
         options = [o for o in (b"--ignore-missing", b"--quiet", b"--status", b"--strict", b"-w", b"--warn") if rng.random() < 0.25]
@@ -145,7 +154,7 @@ def lists(files):
         if rng.random() < 0.5:
             with open("list", "wb") as f:
                 f.write(data)
-            case("list", [rng.choice([b"-c", b"--check"])] + options + [b"list"], locale=rng.choice(["C", "C.UTF-8"]))
+            case(f"list {data!r}", [rng.choice([b"-c", b"--check"])] + options + [b"list"], locale=rng.choice(["C", "C.UTF-8"]))
         else:
             case("list on stdin", [b"-c"] + options + rng.choice([[], [b"-"]]), stdin=data)
 
@@ -202,10 +211,11 @@ def fixed(files):
 
 
 def main():
-    global new_reports
+    global new_reports, old_nul
     work = tempfile.mkdtemp()
     os.chdir(work)
     new_reports = escapes_in_reports()
+    old_nul = ends_at_nul()
     os.chmod(work, 0o755)
     files = {name: rng.randbytes(rng.randrange(0, 3000)) for name in NAMES}
     files[b"empty"] = b""

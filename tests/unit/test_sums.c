@@ -37,7 +37,7 @@ static void forms(void **state)
 		{"\\" HEX "  a\\nb\\\\c\\r", "a\nb\\c\r"}, {"\\" HEX "  a\\x", NULL}, {"\\" HEX "  a\\", NULL}, {HEX "  a\\n", "a\\n"},
 		{"SHA256 (a) = " HEX, "a"}, {"SHA256(a)= " HEX, "a"}, {"SHA256 (a) b) = " HEX, "a) b"}, {"SHA256 (a)=" HEX, "a"},
 		{"\\SHA256 (a\\nb) = " HEX, "a\nb"}, {"SHA256 (a) = " HEX "0", NULL}, {"SHA256 (a) " HEX, NULL}, {"SHA256 a = " HEX, NULL},
-		{"SHA256 (", NULL}, {"SHA256 ()", NULL}, {"SHA1 (a) = " HEX, NULL}, {HEX, NULL}, {HEX " ", NULL}, {HEX "a  b", NULL},
+		{"SHA256 (a) = " HEX " ", NULL}, {"SHA256 (", NULL}, {"SHA256 ()", NULL}, {"SHA1 (a) = " HEX, NULL}, {HEX, NULL}, {HEX " ", NULL}, {HEX "a  b", NULL},
 		{"zz" HEX "  a", NULL}, {"", NULL}, {"\\", NULL},
 	};
 	(void)state;
