@@ -209,9 +209,12 @@ static rp_code check_paths(const statement *s)
 	rp_oms *out = s->out;
 	if (out->n_files > 1)
 		qsort(out->files, out->n_files, sizeof *out->files, by_path);
-	for (size_t i = 1; i < out->n_files; i++)
-		if (strcmp(out->files[i - 1].path, out->files[i].path) == 0 || strcmp(out->files[i].path, ".") == 0)
+	for (size_t i = 0; out->n_files > 1 && i < out->n_files; i++) {
+		if (strcmp(out->files[i].path, ".") == 0)
+			return rp_fail(s->err, RP_FORMAT, "%s: predicate.resources[].name: \".\", the model as one file, among others", s->name);
+		if (i > 0 && strcmp(out->files[i - 1].path, out->files[i].path) == 0)
 			return rp_fail(s->err, RP_FORMAT, "%s: predicate.resources[].name: a file is there twice", s->name);
+	}
 	return RP_OK;
 }
 
