@@ -122,7 +122,7 @@ fuzz: $(FUZZ_BINS)
 clean:
 	$(Q)rm -rf build bin
 bench: all
-	$(Q)tests/bench/run
+	$(Q)status=0; for b in run verify fetch; do echo "== tests/bench/$$b"; tests/bench/$$b || status=1; done; exit $$status
 
 install: all
 	$(Q)scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(PROGRAM_BINS)

@@ -70,6 +70,13 @@ static void keep(char *out, size_t size, const char *value)
 		memcpy(out, value, strlen(value) + 1);
 }
 
+/* What a redirect said of the file counts; the host that it leads to does not overrule it. */
+static void keep_first(char *out, size_t size, const char *value)
+{
+	if (out[0] == '\0')
+		keep(out, size, value);
+}
+
 static void take_field(rp_net_reply *r, const char *name, const char *value)
 {
 	if (strcasecmp(name, "etag") == 0)
@@ -77,10 +84,10 @@ static void take_field(rp_net_reply *r, const char *name, const char *value)
 	else if (strcasecmp(name, "last-modified") == 0)
 		keep(r->modified, sizeof r->modified, value);
 	else if (strcasecmp(name, "x-linked-etag") == 0)
-		keep(r->linked_etag, sizeof r->linked_etag, value);
+		keep_first(r->linked_etag, sizeof r->linked_etag, value);
 	else if (strcasecmp(name, "x-repo-commit") == 0)
-		keep(r->commit, sizeof r->commit, value);
-	else if (strcasecmp(name, "x-linked-size") == 0)
+		keep_first(r->commit, sizeof r->commit, value);
+	else if (strcasecmp(name, "x-linked-size") == 0 && r->linked_size == RP_NET_UNKNOWN)
 		digits(&value, &r->linked_size);
 	else if (strcasecmp(name, "content-range") == 0)
 		rp_parse_content_range(value, &r->first, &r->last, &r->total);

@@ -47,7 +47,7 @@ static rp_code parse(hf *h, const char *source)
 	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	const char *name = strchr(h->repo, '/');
 	if (strspn(h->repo, fine) != (size_t)(name - h->repo) || strspn(name + 1, fine) != strlen(name + 1) || h->repo[0] == '.' || name[1] == '.' ||
-		*h->revision == '\0' || strspn(h->revision, fine) != strlen(h->revision))
+		*h->revision == '\0' || *h->revision == '.' || strspn(h->revision, fine) != strlen(h->revision))
 		return rp_fail(h->err, RP_USAGE, "%s: names and revisions are of letters, digits, dot, dash and underscore",
 			rp_show(shown, sizeof shown, source, strlen(source)));
 	h->folder = rp_asprintf("%.*s--%s", (int)(name - h->repo), h->repo, name + 1);

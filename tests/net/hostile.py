@@ -119,3 +119,13 @@ def escapes_in_what_servers_say(lab):
         r = lab.get(lab.server.share('/f', lab.data.small, [rule]), '--retries', 0)
         check(r.status in (NETWORK, AUTH, USAGE, 3), f'{rule} ended with {r.status}')
         check('\033' not in r.err and '\007' not in r.err, f'{r.err!r}')
+@test
+def pipe_at_the_target(lab):
+    """A device or a pipe is no file to be replaced."""
+    os.mkfifo(lab.target())
+    r = lab.get(lab.server.share('/f', lab.data.small))
+    check(r.status in (USAGE, WRITE), f'ended with {r.status}: {r.err}')
+    check(stat.S_ISFIFO(os.lstat(lab.target()).st_mode), 'the pipe was replaced')
+    same(os.listdir(lab.out), ['file'], 'files')
+
+

@@ -124,6 +124,15 @@ def hub_says_the_hash(lab):
 
 
 @test
+def hub_cdn_says_another_hash(lab):
+    """What the Hub says counts, not what the host it leads to says of its own bytes."""
+    hub = repository(lab)
+    hub.cdn.shares['/tiny.Q4_K.gguf'].rules = [{'file': lab.data.other, 'headers': {'X-Linked-Etag': f'"{sha256(lab.data.other)}"'}}]
+    hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf', '-o', lab.target()).ends(HASH)
+    lab.absent()
+
+
+@test
 def hub_hostile_lists(lab):
     hub = repository(lab)
     good = hub.siblings
@@ -156,7 +165,7 @@ def hub_lists_that_are_none(lab):
 @test
 def hub_names_that_are_none(lab):
     hub = repository(lab)
-    for source in ('hf:', 'hf:org', 'hf:org/', 'hf:/repo', 'hf:../x', 'hf:org/..', 'hf:org/repo@', 'hf:org/re po', 'hf:org/repo@a?b'):
+    for source in ('hf:', 'hf:org', 'hf:org/', 'hf:/repo', 'hf:../x', 'hf:org/..', 'hf:org/repo@', 'hf:org/re po', 'hf:org/repo@../x', 'hf:org/repo@a?b'):
         hub.fetch(source).ends(USAGE)
     with Guard(lab):
         for path in ('../x', '..', 'a/../../x', '/etc/passwd'):
