@@ -257,11 +257,10 @@ static rp_code run_paths(bench *b, setup s, rp_error *err)
 				continue;
 			s.device = b->devices.v[d];
 			s.variant = b->variants.v[v];
-			g.s[g.n++] = s;
-			if (b->o.pair && d == 0)
-				continue;
-			code = run_group(&g, err);
-			g.n = 0;
+			g.n = b->o.pair && d > 0 ? MAX_PATHS : 1;
+			g.s[g.n - 1] = s;
+			if (!b->o.pair || d > 0)
+				code = run_group(&g, err);
 		}
 	}
 	return code;

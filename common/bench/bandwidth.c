@@ -105,7 +105,7 @@ typedef struct device_read {
 	rp_vk_buf *data, *sums;
 	rp_vk_cmd *cmd;
 	uint64_t bytes, range; /* of data; of a binding */
-	uint32_t groups, passes, dispatches;
+	uint32_t groups, passes, ranges; /* dispatches: passes x ranges */
 } device_read;
 
 static rp_code make_buffers(device_read *d, rp_error *err)
@@ -119,10 +119,10 @@ static rp_code make_buffers(device_read *d, rp_error *err)
 		d->range /= 2; /* a power of two, so that it divides the whole and fits every alignment */
 	d->groups = cpu ? CPU_GROUPS : LANE_GROUPS;
 	d->passes = cpu ? 1 : HARDWARE_PASSES; /* so that the cost of a submission does not count */
-	d->dispatches = d->passes * (uint32_t)(d->bytes / d->range);
+	d->ranges = (uint32_t)(d->bytes / d->range);
 	rp_code rc = rp_vk_buf_new(d->vk, RP_VK_LOCAL, d->bytes, "bandwidth", &d->data, err);
 	if (rc == RP_OK)
-		rc = rp_vk_buf_new(d->vk, RP_VK_LOCAL, (uint64_t)d->dispatches * d->groups * GROUP * sizeof(uint32_t), "sums", &d->sums, err);
+		rc = rp_vk_buf_new(d->vk, RP_VK_LOCAL, (uint64_t)d->passes * d->ranges * d->groups * GROUP * sizeof(uint32_t), "sums", &d->sums, err);
 	return rc == RP_OK ? rp_vk_cmd_new(d->vk, "bandwidth", &d->cmd, err) : rc;
 }
 
@@ -138,17 +138,18 @@ static rp_code record(device_read *d, rp_error *err)
 	rp_code rc = rp_vk_pipeline_get(d->vk, k, &(rp_vk_const){"WG", GROUP}, 1, NULL, 0, &p, err);
 	if (rc == RP_OK)
 		rc = rp_vk_cmd_begin(d->cmd, RP_VK_REPLAY, err);
-	for (uint32_t i = 0; i < d->dispatches && rc == RP_OK; i++) {
-		uint64_t from = (uint64_t)i * d->range % d->bytes;
-		rp_vk_bind binds[] = {{0}, {d->data, from, d->range}, {d->sums, i * sums, sums}};
-		rc = rp_vk_cmd_dispatch(d->cmd, p, binds, 3, &n, sizeof n, d->groups, 1, 1, err);
-	}
+	for (uint32_t pass = 0; pass < d->passes; pass++)
+		for (uint32_t i = 0; i < d->ranges && rc == RP_OK; i++) {
+			uint64_t to = ((uint64_t)pass * d->ranges + i) * sums;
+			rp_vk_bind binds[] = {{0}, {d->data, i * d->range, d->range}, {d->sums, to, sums}};
+			rc = rp_vk_cmd_dispatch(d->cmd, p, binds, 3, &n, sizeof n, d->groups, 1, 1, err);
+		}
 	return rc == RP_OK ? rp_vk_cmd_end(d->cmd, err) : rc;
 }
 
 static rp_code check_sums(device_read *d, const char *pattern, rp_error *err)
 {
-	size_t n = (size_t)d->dispatches * d->groups * GROUP;
+	size_t n = (size_t)d->passes * d->ranges * d->groups * GROUP;
 	uint32_t want = 0, got = 0, *v = rp_alloc_array(n, sizeof *v);
 	if (v == NULL)
 		return rp_no_memory(err, n * sizeof *v, "measuring the bandwidth");
