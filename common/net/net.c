@@ -137,8 +137,10 @@ void rp_net_close(rp_net *net)
 {
 	if (net == NULL)
 		return;
-	while (net->all != NULL)
-		rp_net_cancel(net->all);
+	for (rp_net_get *get = net->all, *next; get != NULL; get = next) {
+		next = get->next;
+		free_get(get);
+	}
 	if (net->multi != NULL)
 		curl_multi_cleanup(net->multi);
 	curl_slist_free_all(net->plain);

@@ -270,7 +270,7 @@ rp_code rp_fetch_present(const rp_fetch_opts *o, const rp_target *target, rp_err
 	rp_code rc = rp_fetch_whole(o, &k.whole_known, k.whole, err);
 	if (rc != RP_OK)
 		return rc;
-	int fd = k.whole_known ? openat(target->folder, target->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+	int fd = k.whole_known && target->name != NULL ? openat(target->folder, target->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 	unsigned char *block = fd >= 0 ? rp_alloc(BLOCK) : NULL;
 	if (block == NULL || rp_sha256_new(&h, NULL) != RP_OK) {
 		if (fd >= 0)

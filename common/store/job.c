@@ -251,6 +251,8 @@ rp_code rp_job_add_repair(rp_job *job, int folder, const char *shown, const char
 	rp_item **out, rp_error *err)
 {
 	static const unsigned char none[RP_HASH_BYTES];
+	if (pieces == NULL)
+		return rp_fail(err, RP_FORMAT, "%s: no pieces are listed", name);
 	rp_item *item = rp_alloc(sizeof *item);
 	if (item == NULL || !grow((void ***)&job->items, job->n_items, &job->cap_items)) {
 		free(item);
