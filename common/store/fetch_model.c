@@ -107,6 +107,8 @@ static rp_code add_file(model_fetch *f, rp_job *job, const char *name, uint64_t 
 static rp_code need_pinned(model_fetch *f, const rp_catalog_file *file, rp_buf *out, rp_error *err)
 {
 	rp_code rc = read_pinned(f->folder, file, out, err);
+	if (rc == RP_OK)
+		rp_part_sweep(f->folder, file->path, false);
 	if (rc != RP_NOT_FOUND)
 		return rc;
 	rp_fetch_opts own = *f->o;
@@ -167,6 +169,7 @@ static rp_code fetch_indexed(model_fetch *f, const rp_piece_index *index, rp_err
 		const rp_piece_file *file = &index->files[i];
 		if (is_there(f->folder, file->path, file->size)) {
 			rp_job_count_present(job, file->size);
+			rp_part_sweep(f->folder, file->path, false);
 			continue;
 		}
 		const char *pinned = NULL;

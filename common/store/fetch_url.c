@@ -285,7 +285,10 @@ rp_code rp_fetch_present(const rp_fetch_opts *o, const rp_target *target, rp_err
 	rp_sha256_free(h);
 	free(block);
 	close(fd);
-	return n == 0 && memcmp(hash, k.whole, sizeof hash) == 0 ? RP_OK : RP_NOT_FOUND;
+	if (n != 0 || memcmp(hash, k.whole, sizeof hash) != 0)
+		return RP_NOT_FOUND;
+	rp_part_sweep(target->folder, target->name, false);
+	return RP_OK;
 }
 
 rp_code rp_fetch_url(const rp_fetch_opts *o, const char *url, char **path, rp_error *err)

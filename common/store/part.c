@@ -334,7 +334,7 @@ rp_code rp_part_publish(rp_part *p, rp_error *err)
 	if (rc == RP_OK)
 		unlinkat(p->folder, p->journal_name, 0);
 	if (rc == RP_OK)
-		rp_part_sweep(p->folder, p->name);
+		rp_part_sweep(p->folder, p->name, true);
 	return rc;
 }
 
@@ -355,18 +355,28 @@ void rp_part_discard_empty(rp_part *p)
 	rp_part_discard(p);
 }
 
-/* NAME.KEY.part, or NAME.NUMBER.part of a file whose size was not known. */
-static bool is_part_of(const char *entry, const char *name, size_t *key)
+/* NAME.KEY and the end; or NAME.NUMBER.part of a file whose size was not known. */
+static bool is_part_of(const char *entry, const char *name, const char *end, size_t *key)
 {
 	size_t n = strlen(name), k;
 	if (strncmp(entry, name, n) != 0 || entry[n] != '.')
 		return false;
 	k = strspn(entry + n + 1, "0123456789abcdef");
 	*key = n + 1 + k;
-	return k > 0 && k <= RP_PART_KEY && strcmp(entry + n + 1 + k, ".part") == 0;
+	return k > 0 && k <= RP_PART_KEY && strcmp(entry + n + 1 + k, end) == 0;
 }
 
-void rp_part_sweep(int folder, const char *name)
+/* A journal whose partial file is gone: a process died when it had just given the file its name. */
+static void sweep_journal(int folder, const char *journal, size_t key)
+{
+	char part[300];
+	struct stat st;
+	snprintf(part, sizeof part, "%.*s.part", (int)key, journal);
+	if (fstatat(folder, part, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+		unlinkat(folder, journal, 0);
+}
+
+void rp_part_sweep(int folder, const char *name, bool parts)
 {
 	int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
@@ -375,7 +385,9 @@ void rp_part_sweep(int folder, const char *name)
 	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
 		size_t key;
 		char journal[300];
-		if (!is_part_of(e->d_name, name, &key))
+		if (is_part_of(e->d_name, name, ".journal", &key))
+			sweep_journal(folder, e->d_name, key);
+		if (!parts || !is_part_of(e->d_name, name, ".part", &key))
 			continue;
 		int fd = openat(folder, e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {

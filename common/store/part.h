@@ -59,7 +59,7 @@ rp_code rp_part_expose(rp_part *p, rp_error *err);
 void rp_part_discard(rp_part *p);
 /* Discard what this process made and nobody wrote to. */
 void rp_part_discard_empty(rp_part *p);
-/* Remove partial files of other contents under the same name that no process has open. */
-void rp_part_sweep(int folder, const char *name);
+/* Remove journals of that name whose partial file is gone; parts: also partial files of other contents that no process has open. */
+void rp_part_sweep(int folder, const char *name, bool parts);
 
 #endif
