@@ -1,6 +1,6 @@
 /* Prompt and generation speed of llama.cpp's shared library, measured as `reploid-run --bench --ids random` measures ours.
  *
- * usage: peer_bench MODEL.gguf BACKEND_DIR N_PROMPT N_GEN REPETITIONS
+ * usage: peer_bench MODEL.gguf BACKEND_DIR N_PROMPT N_GEN REPETITIONS THREADS
  * A line a repetition: prompt tokens a second, generated tokens a second. The first run is a warm-up and not printed. A call and a
  * wait a token, no sampling; ids are random, other ones each time.
  *
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 typedef struct {
 	uint8_t bytes[512];
@@ -68,8 +67,8 @@ static int decode(void *context, int32_t *ids, int32_t n, int32_t vocab)
 
 int main(int argc, char **argv)
 {
-	if (argc != 6) {
-		fprintf(stderr, "usage: peer_bench MODEL.gguf BACKEND_DIR N_PROMPT N_GEN REPETITIONS\n");
+	if (argc != 7) {
+		fprintf(stderr, "usage: peer_bench MODEL.gguf BACKEND_DIR N_PROMPT N_GEN REPETITIONS THREADS\n");
 		return 2;
 	}
 	int np = atoi(argv[3]), ng = atoi(argv[4]), reps = atoi(argv[5]), bad = 0;
@@ -85,8 +84,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "peer_bench: %s: cannot load\n", argv[1]);
 		return 1;
 	}
-	int cores = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more threads than processors spin for minutes */
-	llama_set_n_threads(context, cores, cores);
+	llama_set_n_threads(context, atoi(argv[6]), atoi(argv[6])); /* more than processors spin for minutes */
 	int32_t vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
 	for (int r = -1; r < reps && !bad; r++) {
 		llama_memory_clear(llama_get_memory(context), 1);
