@@ -170,7 +170,7 @@ static void test_sweep(void **state)
 	const place *p = *state;
 	rp_part held = opened(p, "held"), left = opened(p, "left");
 	rp_part_close(&left);
-	rp_part_sweep(p->fd, "f.bin");
+	rp_part_sweep(p->fd, "f.bin", true);
 	assert_int_equal(entries(p), 2);
 	rp_part_discard_empty(&held);
 	rp_part_close(&held);
