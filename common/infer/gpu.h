@@ -116,6 +116,8 @@ rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t laye
 /* The same for a list of operations of one row, in as few dispatches as there are kernels for (gpu_fuse.c). */
 rp_code rp_gpu_record_fused(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+/* Pairs of best logits and their ids to run.values, run.ids; *pairs 0: there is no kernel for that here, nothing was recorded. */
+rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t *pairs, rp_error *err);
 rp_code rp_gpu_fuse_init(rp_gpu *g, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);

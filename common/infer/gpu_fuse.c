@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 4096 };
+enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 4096, GLU_ROWS = 2, HEAD_ROWS = 2, HEAD_PREFETCH = 0 };
 
 typedef struct fuse {
 	rp_gpu *g;
@@ -17,6 +17,7 @@ typedef struct fuse {
 	uint32_t n;
 	bool done[MOST_OPS];
 	const rp_op *norm; /* put off: readers of its output read its input, and norm it */
+	uint32_t share;    /* rows of all the products that run side by side with the one being recorded */
 } fuse;
 
 /* ---- who reads what ---- */
@@ -103,9 +104,10 @@ static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_g
 	uint32_t units = rp_units(weight->tensor->dtype, weight->k), lanes = f->g->device->subgroup_size;
 	while (lanes < units && lanes < MOST_LANES)
 		lanes *= 2;
-	m->teams = WG / lanes;
+	uint32_t wg = rp_wide_wg(f->g->device->max_workgroup, f->g->device->subgroup_size, f->g->device->max_subgroups);
+	m->teams = wg / lanes;
 	m->a = (rp_args_wide){ .k = weight->k, .n = weight->rows, .w_stride = (uint32_t)(weight->stride / 16) };
-	rp_work_const(&m->w, "WG", WG);
+	rp_work_const(&m->w, "WG", wg);
 	rp_work_const(&m->w, "SG", f->g->device->subgroup_size);
 	rp_work_const(&m->w, "LANES", lanes);
 	rp_work_const(&m->w, "RUNS", 2 * units);
@@ -113,11 +115,13 @@ static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_g
 	return RP_OK;
 }
 
-/* Workgroups for n rows of which a team takes `each` at a time: enough to fill the device, the rest in turns. */
-static rp_grid product_grid(const product *m, uint32_t n, uint32_t each)
+/* Workgroups for n rows of which a team takes `each` at a time: as many as run at once, shared with the products beside this one,
+ * each with the same number of turns. */
+static rp_grid product_grid(const fuse *f, const product *m, uint32_t n, uint32_t each)
 {
-	uint32_t all = rp_ceil_div(n, m->teams * each);
-	return (rp_grid){ all < RP_WIDE_GROUPS ? all : RP_WIDE_GROUPS, 1, 1 };
+	uint32_t all = rp_ceil_div(n, m->teams * each), share = f->share > n ? f->share : n;
+	uint32_t most = (uint32_t)((uint64_t)RP_WIDE_GROUPS * n / share);
+	return (rp_grid){ rp_ceil_div(all, rp_ceil_div(all, most > 0 ? most : 1)), 1, 1 };
 }
 
 /* Rows a team has in flight: two (four measured slower on an H200), unless that leaves parts of the device without work. */
@@ -164,7 +168,7 @@ static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
 		rp_work_bind(&m.w, weight->ranges[r].buf);
 		rp_work_bind(&m.w, y);
 		rp_work_bind(&m.w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(f->g, f->s, op->in[1]) : rp_gpu_slot(f->g, f->s, op->in[0]));
-		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
 	}
 	return rc;
 }
@@ -187,12 +191,13 @@ static rp_code record_glu(fuse *f, uint32_t i, rp_error *err)
 	rp_code rc = begin_product(f, &m, "wide_glu", matrix(f, &f->ops[i]), err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_const(&m.w, "ROWS", GLU_ROWS);
 	bind_x(f, &m, &f->ops[i]);
 	rp_work_bind(&m.w, matrix(f, &f->ops[i])->ranges[0].buf);
 	rp_work_bind(&m.w, matrix(f, &f->ops[i + 1])->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, f->ops[i + 2].out));
 	f->done[i + 1] = f->done[i + 2] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, 2), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, GLU_ROWS), err);
 }
 
 /* MATMUL and the CONV that alone reads it: n when it is none. */
@@ -211,6 +216,7 @@ static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *er
 		return rc;
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "TAPS", conv->kernel);
 	m.a.kernel = conv->kernel;
 	m.a.width = m.a.n;
 	bind_x(f, &m, &f->ops[i]);
@@ -220,7 +226,7 @@ static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *er
 	rp_work_bind(&m.w, f->cache->a);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, conv->out));
 	f->done[j] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
 }
 
 /* GATED_NORM in place and the MATMUL with residual in place that alone reads it. */
@@ -229,7 +235,7 @@ static bool is_gated(const fuse *f, uint32_t i)
 	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
 	if (!is_quant_product(f, i + 1) || only_reader(f, i) != i + 1)
 		return false;
-	return op->in[0] == norm->out && op->n_in == 2 && op->in[1] == op->out && norm->group % 16 == 0 && matrix(f, op)->k % 16 == 0;
+	return op->in[0] == norm->out && op->n_in == 2 && op->in[1] == op->out && norm->group % 16 == 0 && matrix(f, op)->k % norm->group == 0;
 }
 
 static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
@@ -241,6 +247,7 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 		return rc;
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "ONE_GROUP", norm->group == 4 * f->g->device->subgroup_size);
 	m.a.group = norm->group;
 	m.a.eps = norm->eps;
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, norm->in[0]));
@@ -249,7 +256,7 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
 	f->done[i + 1] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(&m, m.a.n, rows), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
 }
 
 /* ---- attention ---- */
@@ -329,6 +336,7 @@ static rp_code record_heads(fuse *f, const heads *h, rp_error *err)
 	rp_work_const(&w, "WG", WG);
 	rp_work_const(&w, "SG", sg);
 	rp_work_const(&w, "NORM", h->q_norm != NULL);
+	rp_work_const(&w, "FEW_DIMS", op->head_dim <= 8 * sg);
 	if (h->q_norm != NULL) {
 		a.eps = h->q_norm->eps;
 		a.w_offset = h->q_norm->plus_one ? 1.0f : 0.0f;
@@ -367,6 +375,35 @@ static bool put_off(const fuse *f, uint32_t i)
 	return true;
 }
 
+static rp_code record_matrix(fuse *f, uint32_t i, rp_error *err)
+{
+	uint32_t conv = conv_of(f, i);
+	f->done[i] = true;
+	return conv < f->n ? record_conv_product(f, i, conv, err) : record_product(f, i, err);
+}
+
+/* Products next to each other that read the same row run side by side: the smallest first, for the largest fill the device. */
+static rp_code record_side_by_side(fuse *f, uint32_t first, rp_error *err)
+{
+	uint32_t end = first;
+	rp_code rc = RP_OK;
+	f->share = 0;
+	for (; is_product(f, end) && f->ops[end].in[0] == f->ops[first].in[0] && (end == first || !is_glu(f, end)); end++) {
+		if (end != first && (f->ops[end].n_in > 1 || f->ops[end - 1].n_in > 1))
+			break;
+		f->share += matrix(f, &f->ops[end])->rows;
+	}
+	for (uint32_t n = first; n < end && rc == RP_OK; n++) {
+		uint32_t least = end;
+		for (uint32_t i = first; i < end; i++)
+			if (!f->done[i] && (least == end || matrix(f, &f->ops[i])->rows < matrix(f, &f->ops[least])->rows))
+				least = i;
+		rc = record_matrix(f, least, err);
+	}
+	f->share = 0;
+	return rc;
+}
+
 static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 {
 	const rp_op *op = &f->ops[i];
@@ -385,11 +422,7 @@ static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 	}
 	if (is_glu(f, i))
 		return record_glu(f, i, err);
-	if (conv_of(f, i) < f->n)
-		return record_conv_product(f, i, conv_of(f, i), err);
-	if (is_product(f, i))
-		return record_product(f, i, err);
-	return rp_gpu_record_op(f->g, f->c, op, f->layer, f->s, err);
+	return is_product(f, i) ? record_side_by_side(f, i, err) : rp_gpu_record_op(f->g, f->c, op, f->layer, f->s, err);
 }
 
 rp_code rp_gpu_record_fused(
@@ -405,6 +438,30 @@ rp_code rp_gpu_record_fused(
 		rc = record_at(&f, i, err);
 	}
 	return rc;
+}
+
+rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t *pairs, rp_error *err)
+{
+	const rp_graph *graph = g->engine->graph;
+	fuse f = { .g = g, .c = c, .s = s, .ops = graph->post, .n = graph->n_post };
+	*pairs = 0;
+	if (!g->fused || f.n != 2 || f.ops[0].kind != RP_OP_NORM || !put_off(&f, 0) || !is_quant_product(&f, 1) || f.ops[1].n_in != 1)
+		return RP_OK;
+	const rp_gpu_weight *weight = matrix(&f, &f.ops[1]);
+	product m;
+	rp_code rc = begin_product(&f, &m, "wide_best", weight, err);
+	if (rc != RP_OK)
+		return rc;
+	f.norm = &f.ops[0];
+	rp_work_const(&m.w, "ROWS", HEAD_ROWS);
+	rp_work_const(&m.w, "PREFETCH", HEAD_PREFETCH);
+	bind_x(&f, &m, &f.ops[1]);
+	rp_work_bind(&m.w, weight->ranges[0].buf);
+	rp_work_bind(&m.w, g->run.values);
+	rp_work_bind(&m.w, g->run.ids);
+	uint32_t all = rp_ceil_div(m.a.n, m.teams * HEAD_ROWS);
+	*pairs = all < RP_WIDE_BEST ? all : RP_WIDE_BEST;
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, (rp_grid){ *pairs, 1, 1 }, err);
 }
 
 /* ---- room for the parts of attention ---- */

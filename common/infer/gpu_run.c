@@ -14,7 +14,7 @@ static uint32_t slices(const rp_gpu *g)
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_run *r = &g->run;
-	uint64_t pairs = slices(g) * sizeof(uint32_t), ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
+	uint64_t pairs = (slices(g) > RP_WIDE_BEST ? slices(g) : RP_WIDE_BEST) * sizeof(uint32_t), ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
 	rp_code rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, g->segs_at + sizeof(rp_batch_segment), "batch of greedy decode", &r->batch, err);
 	if (rc == RP_OK)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, pairs, "best logits", &r->values, err);
@@ -62,9 +62,9 @@ static rp_code record_slices(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
 	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ slices(g), 1, 1 }, err);
 }
 
-static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
+static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t pairs, rp_error *err)
 {
-	rp_args_choose a = { .n = slices(g), .ring_steps = RP_GPU_RING };
+	rp_args_choose a = { .n = pairs, .ring_steps = RP_GPU_RING };
 	rp_work w;
 	rp_code rc = rp_work_begin(&w, g, c, "choose", err);
 	if (rc != RP_OK)
@@ -85,12 +85,17 @@ static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
 		rc = rp_gpu_record_input(g, c, &s, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_record_layers(g, c, &s, err);
+	uint32_t pairs = 0;
 	if (rc == RP_OK)
+		rc = rp_gpu_record_best(g, c, &s, &pairs, err);
+	if (rc == RP_OK && pairs == 0) {
 		rc = rp_gpu_record_logits(g, c, &s, err);
+		if (rc == RP_OK)
+			rc = record_slices(g, c, err);
+		pairs = slices(g);
+	}
 	if (rc == RP_OK)
-		rc = record_slices(g, c, err);
-	if (rc == RP_OK)
-		rc = record_choice(g, c, &s, err);
+		rc = record_choice(g, c, &s, pairs, err);
 	return rc == RP_OK ? rp_vk_cmd_end(c, err) : rc;
 }
 

@@ -141,8 +141,11 @@ enum {
 	RP_DELTA_CHUNK_COLS = 16,
 	RP_TOPK_SLICE = 4096,
 	RP_ARGMAX_SLICE = 1024,
-	RP_WIDE_GROUPS = 528, /* most workgroups of a product of one row, and how many are too few: for a device of about 132 cores */
+	/* Of the products of one row, for a device of about 132 cores: workgroups that run at once, how many are too few, and how
+	 * many share the last product. */
+	RP_WIDE_GROUPS = 132,
 	RP_WIDE_FEW = 100,
+	RP_WIDE_BEST = 528,
 };
 
 /* Units of 32 values a kernel reads of a row of k. */
@@ -193,6 +196,12 @@ static inline rp_shape rp_shape_matvec(bool cpu, uint32_t wide, uint32_t units, 
 	while (lanes < units && lanes < 128) /* a unit a lane, as far as that goes */
 		lanes *= 2;
 	return (rp_shape){ wide != 0 ? lanes : 128, lanes, tile_m };
+}
+
+/* WG of the products of one row. On an H200 512 lanes, one workgroup a core, beat 256 and two. */
+static inline uint32_t rp_wide_wg(uint32_t max_workgroup, uint32_t subgroup, uint32_t max_subgroups)
+{
+	return max_workgroup >= 512 && 512 / subgroup <= max_subgroups ? 512 : 256;
 }
 
 /* WG of attention_decode: positions it scores at once. */

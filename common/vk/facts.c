@@ -192,6 +192,7 @@ static void read_properties(rp_vk_instance *in, rp_vk_phys *p, const extensions 
 	if (p->ext_subgroup_size && (size.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
 		f->subgroup_min = size.minSubgroupSize;
 		f->subgroup_max = size.maxSubgroupSize;
+		f->max_subgroups = size.maxComputeWorkgroupSubgroups;
 	} else {
 		p->ext_subgroup_size = false;
 	}

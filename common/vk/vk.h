@@ -72,6 +72,7 @@ typedef struct rp_vk_info {
 	rp_vk_heap heaps[RP_VK_MAX_HEAPS];
 	uint32_t features; /* enum rp_vk_feature */
 	uint32_t subgroup_size, subgroup_min, subgroup_max; /* default, and the range that can be required */
+	uint32_t max_subgroups; /* of a workgroup whose subgroup size is required; 0 without RP_VK_SUBGROUP_SIZE */
 	uint32_t subgroup_ops, subgroup_stages;             /* VkSubgroupFeatureFlagBits, VkShaderStageFlagBits */
 	/* limits */
 	uint64_t max_binding;    /* bytes of one storage buffer binding */

@@ -1,7 +1,10 @@
 // Woven from parts/attention_merge.in by weave: edit that.
-// Join the parts attention_split made of each head, and multiply by sigmoid(gate) where there is one. A head a workgroup.
-override WG: u32 = 64u;
+// Join the parts attention_split made of each head, and multiply by sigmoid(gate) where there is one. A head a workgroup, its lanes in
+// groups that own all dims.
+override WG: u32 = 256u;
 override GATE: bool = false; // its values of a head lie p.head_dim after the query's
+
+const MOST_SPLITS = 64u;
 
 struct Params {
 	heads: u32,
@@ -29,6 +32,9 @@ fn span(n: u32) -> u32 {
 @group(0) @binding(3) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
+var<workgroup> heads: array<vec2<f32>, MOST_SPLITS>; // maximum, total
+var<workgroup> sums: array<vec4<f32>, WG>;
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
 	let dims = p.head_dim / 4u;
@@ -36,24 +42,40 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	let step = span(n_keys);
 	let n = (n_keys + step - 1u) / step;
 	let first = wg.x * p.splits * (dims + 1u);
-	var most = -3.4e38;
-	for (var s = 0u; s < n; s++) {
-		most = max(most, part[first + s * (dims + 1u) + dims].x);
+	if (i < n) {
+		heads[i] = part[first + i * (dims + 1u) + dims].xy;
 	}
-	for (var d = i; d < dims; d += WG) {
-		var sum = vec4<f32>(0.0);
-		var total = 0.0;
-		for (var s = 0u; s < n; s++) {
-			let at = first + s * (dims + 1u);
-			let head = part[at + dims];
-			let weight = exp(head.x - most);
-			sum += weight * part[at + d];
-			total += weight * head.y;
-		}
-		var r = sum / total;
-		if (GATE) {
-			r /= 1.0 + exp(-q[wg.x * (p.q_stride / 4u) + dims + d]);
-		}
-		y[wg.x * dims + d] = r;
+	workgroupBarrier();
+	var most = heads[0].x;
+	for (var s = 1u; s < n; s++) {
+		most = max(most, heads[s].x);
 	}
+	let groups = WG / dims;
+	var sum = vec4<f32>(0.0);
+	var s = i / dims;
+	for (; s + groups < n && i < groups * dims; s += 2u * groups) {
+		let a = part[first + s * (dims + 1u) + i % dims];
+		let b = part[first + (s + groups) * (dims + 1u) + i % dims];
+		sum += exp(heads[s].x - most) * a + exp(heads[s + groups].x - most) * b;
+	}
+	if (s < n && i < groups * dims) {
+		sum += exp(heads[s].x - most) * part[first + s * (dims + 1u) + i % dims];
+	}
+	sums[i] = sum;
+	workgroupBarrier();
+	if (i >= dims) {
+		return;
+	}
+	var total = 0.0;
+	for (var t = 0u; t < n; t++) {
+		total += exp(heads[t].x - most) * heads[t].y;
+	}
+	for (var g = 1u; g < groups; g++) {
+		sum += sums[g * dims + i];
+	}
+	var r = sum / total;
+	if (GATE) {
+		r /= 1.0 + exp(-q[wg.x * (p.q_stride / 4u) + dims + i]);
+	}
+	y[wg.x * dims + i] = r;
 }

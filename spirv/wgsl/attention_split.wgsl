@@ -8,6 +8,9 @@ override WG: u32 = 256u;
 override SG: u32 = 32u; // the subgroup size, which must be required of the pipeline
 override NORM: bool = false; // of queries and keys, a head
 
+override FEW_DIMS: bool = false; // head_dim is at most 8 * SG: a lane has at most two vectors of a key, and eight of the values
+
+override TILE: u32 = 4u * WG / SG; // positions at a time: derived
 const MAX_DIM4 = 128u;
 const LOWEST = -3.4e38;
 
@@ -45,7 +48,7 @@ fn span(n: u32) -> u32 {
 
 var<workgroup> query: array<vec4<f32>, MAX_DIM4>;
 var<workgroup> key: array<vec4<f32>, MAX_DIM4>;
-var<workgroup> scores: array<f32, 4u * WG / SG>;
+var<workgroup> scores: array<f32, TILE>;
 var<workgroup> sums: array<vec4<f32>, WG>;
 
 fn q_at(at: u32, d: u32, rms: f32) -> vec4<f32> {
@@ -85,6 +88,24 @@ fn turned(own: vec4<f32>, other: vec4<f32>, d: u32, position: u32) -> vec4<f32> 
 	return own * vec4<f32>(a.x, a.z, b.x, b.z) + other * select(sine, -sine, 4u * d < half);
 }
 
+// The keys of four positions at tile + 4 team, as they lie in the cache.
+fn load_keys(tile: u32, team: u32, lane: u32, cache: u32, last: u32, dims: u32) -> array<vec4<f32>, 8> {
+	let t = cache + min(vec4<u32>(tile + 4u * team) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last)) * dims;
+	let a = min(lane, dims - 1u);
+	let b = min(lane + SG, dims - 1u);
+	return array<vec4<f32>, 8>(kcache[t.x + a], kcache[t.y + a], kcache[t.z + a], kcache[t.w + a], kcache[t.x + b], kcache[t.y + b],
+		kcache[t.z + b], kcache[t.w + b]);
+}
+
+// Vector `own` of the values of every groups-th position from tile + group.
+fn load_values(tile: u32, group: u32, own: u32, cache: u32, last: u32, dims: u32, groups: u32) -> array<vec4<f32>, 8> {
+	var v8: array<vec4<f32>, 8>;
+	for (var j = 0u; j < 8u; j++) {
+		v8[j] = vcache[cache + min(tile + group + j * groups, last) * dims + own];
+	}
+	return v8;
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
 	let dims = p.head_dim / 4u;
@@ -101,6 +122,17 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	let team = i / SG;
 	let kv_head = wg.x / (p.heads / p.kv_heads);
 	let cache = (place.z * p.kv_heads + kv_head) * p.ctx * dims;
+	let groups = WG / dims;
+	let group = i / dims;
+	let own = i % dims;
+	let last_old = max(newest, 1u) - 1u;
+	var keys: array<vec4<f32>, 8>;
+	var values: array<vec4<f32>, 8>;
+	if (FEW_DIMS) { // on their way while the query is made
+		keys = load_keys(start, team, lane, cache, last_old, dims);
+		values = load_values(start, group, own, cache, last_old, dims, groups);
+	}
+	let fresh_value = v[kv_head * dims + own];
 	let q_first = wg.x * (p.q_stride / 4u);
 	let k_first = kv_head * dims;
 	var q_rms = 1.0;
@@ -125,26 +157,38 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 			vcache[cache + newest * dims + d] = v[k_first + d];
 		}
 	}
-	let groups = WG / dims;
-	let group = i / dims;
-	let own = i % dims;
-	let last_old = max(newest, 1u) - 1u;
 	var most = LOWEST;
 	var total = 0.0;
 	var acc = vec4<f32>(0.0);
-	for (var tile = start; tile < end; tile += 4u * WG / SG) {
+	for (var tile = start; tile < end; tile += TILE) {
+		if (FEW_DIMS && tile != start) {
+			keys = load_keys(tile, team, lane, cache, last_old, dims);
+			values = load_values(tile, group, own, cache, last_old, dims, groups);
+		}
 		let t = vec4<u32>(tile + 4u * team) + vec4<u32>(0u, 1u, 2u, 3u);
-		let source = cache + min(t, vec4<u32>(last_old)) * dims;
+		let is_new = t == vec4<u32>(newest);
 		var s = vec4<f32>(0.0);
-		for (var d = lane; d < dims; d += SG) {
-			let k0 = kcache[source.x + d];
-			let k1 = kcache[source.y + d];
-			let k2 = kcache[source.z + d];
-			let k3 = kcache[source.w + d];
-			let fresh = key[d];
-			let is_new = t == vec4<u32>(newest);
-			s += vec4<f32>(dot(query[d], select(k0, fresh, is_new.x)), dot(query[d], select(k1, fresh, is_new.y)),
-				dot(query[d], select(k2, fresh, is_new.z)), dot(query[d], select(k3, fresh, is_new.w)));
+		if (FEW_DIMS) {
+			for (var a = 0u; a < 2u; a++) {
+				let d = min(lane + a * SG, dims - 1u);
+				let fresh = key[d];
+				let dots = vec4<f32>(dot(query[d], select(keys[4u * a], fresh, is_new.x)),
+					dot(query[d], select(keys[4u * a + 1u], fresh, is_new.y)),
+					dot(query[d], select(keys[4u * a + 2u], fresh, is_new.z)),
+					dot(query[d], select(keys[4u * a + 3u], fresh, is_new.w)));
+				s += select(vec4<f32>(0.0), dots, lane + a * SG < dims);
+			}
+		} else {
+			let source = cache + min(t, vec4<u32>(last_old)) * dims;
+			for (var d = lane; d < dims; d += SG) {
+				let k0 = kcache[source.x + d];
+				let k1 = kcache[source.y + d];
+				let k2 = kcache[source.z + d];
+				let k3 = kcache[source.w + d];
+				let fresh = key[d];
+				s += vec4<f32>(dot(query[d], select(k0, fresh, is_new.x)), dot(query[d], select(k1, fresh, is_new.y)),
+					dot(query[d], select(k2, fresh, is_new.z)), dot(query[d], select(k3, fresh, is_new.w)));
+			}
 		}
 		s = select(vec4<f32>(LOWEST), subgroupAdd(s), t < vec4<u32>(end));
 		workgroupBarrier(); // earlier readers are done
@@ -156,24 +200,31 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 		}
 		workgroupBarrier();
 		var here = LOWEST;
-		for (var j = lane; j < 4u * WG / SG; j += SG) {
+		for (var j = lane; j < TILE; j += SG) {
 			here = max(here, scores[j]);
 		}
 		let now = max(most, subgroupMax(here));
 		var e = 0.0;
-		for (var j = lane; j < 4u * WG / SG; j += SG) {
+		for (var j = lane; j < TILE; j += SG) {
 			e += exp(scores[j] - now);
 		}
 		let shrink = exp(most - now);
 		most = now;
 		total = total * shrink + subgroupAdd(e);
 		acc *= shrink;
-		if (group < groups) {
-			let n = min(end - tile, 4u * WG / SG);
+		let n = min(end - tile, TILE);
+		if (FEW_DIMS) {
+			for (var j = 0u; j < 8u; j++) {
+				let at = group + j * groups;
+				if (at < n && group < groups) {
+					acc += exp(scores[at] - now) * select(values[j], fresh_value, tile + at == newest);
+				}
+			}
+		} else if (group < groups) {
 			for (var j = group; j < n; j += groups) {
 				let at = tile + j;
 				let old = vcache[cache + min(at, last_old) * dims + own];
-				acc += exp(scores[j] - now) * select(old, v[k_first + own], at == newest);
+				acc += exp(scores[j] - now) * select(old, fresh_value, at == newest);
 			}
 		}
 	}

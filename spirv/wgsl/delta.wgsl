@@ -100,6 +100,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 				n += vec4<f32>(dot(k, k), dot(q, q), dot(q, k), 0.0);
 			}
 		}
+		let gate = gates(row, head); // loads before the barrier, so that they overlap
+		let v = value(at.v + column);
 		let turn = t % 2u;
 		products[turn * WG + i] = vec2<f32>(km, qm);
 		if (i % COLS == 0u) {
@@ -112,11 +114,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 			dots += products[turn * WG + s * COLS + i % COLS];
 			n += norms[turn * SLICES + s];
 		}
-		let gate = gates(row, head);
 		let decay = exp(gate.x);
 		let kn = inverseSqrt(n.x + L2_EPS);
 		let qn = inverseSqrt(n.y + L2_EPS) * inverseSqrt(f32(K_DIM));
-		let r = gate.y * (value(at.v + column) - decay * kn * dots.x) * kn;
+		let r = gate.y * (v - decay * kn * dots.x) * kn;
 		for (var j = 0u; j < own; j++) {
 			m[j] = decay * m[j] + ks[j] * r;
 		}

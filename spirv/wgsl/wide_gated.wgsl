@@ -31,8 +31,17 @@ fn fetch(b: bool, at: u32) -> vec4<u32> {
 	return w[at];
 }
 
+var<private> before: f32;
+
+fn ahead(row: u32) {
+	before = y[row];
+}
+
 fn store(row: u32, sum: f32) {
-	y[row] += sum;
+	y[row] = before + sum;
+}
+
+fn finish(i: u32, group: u32) {
 }
 
 // Types of weights (README.md), and how a row of them divides into units: 32 values, as two runs of 16 consecutive ones.
@@ -86,22 +95,40 @@ var<workgroup> x_hi: array<vec4<u32>, RUNS>;
 var<workgroup> x_lo: array<vec4<u32>, RUNS>;
 var<workgroup> x_scale: array<vec2<f32>, RUNS>; // scale, sum of the run
 
-fn put_run(r: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
-	let m4 = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
-	let most = max(max(m4.x, m4.y), max(m4.z, m4.w));
-	let up = select(32512.0 / most, 0.0, most < 1e-30);
-	let qa = vec4<i32>(round(a * up));
-	let qb = vec4<i32>(round(b * up));
-	let qc = vec4<i32>(round(c * up));
-	let qd = vec4<i32>(round(d * up));
-	let ha = (qa + 128) >> vec4<u32>(8u);
-	let hb = (qb + 128) >> vec4<u32>(8u);
-	let hc = (qc + 128) >> vec4<u32>(8u);
-	let hd = (qd + 128) >> vec4<u32>(8u);
-	x_hi[r] = vec4<u32>(pack4xI8(ha), pack4xI8(hb), pack4xI8(hc), pack4xI8(hd));
-	x_lo[r] = vec4<u32>(pack4xI8(qa), pack4xI8(qb), pack4xI8(qc), pack4xI8(qd));
-	let s = (a + b) + (c + d);
-	x_scale[r] = vec2<f32>(most / 32512.0, (s.x + s.y) + (s.z + s.w));
+// Vector j of x: every four lanes of a subgroup, with j a multiple of four in the first of them, make a run. All lanes call this
+// together; those whose run is past the end write nothing.
+fn put(j: u32, v: vec4<f32>) {
+	let a = abs(v);
+	var most = max(max(a.x, a.y), max(a.z, a.w));
+	most = max(most, subgroupShuffleXor(most, 1u));
+	most = max(most, subgroupShuffleXor(most, 2u));
+	var sum = (v.x + v.y) + (v.z + v.w);
+	sum += subgroupShuffleXor(sum, 1u);
+	sum += subgroupShuffleXor(sum, 2u);
+	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
+	let hi = pack4xI8((q + 128) >> vec4<u32>(8u));
+	let lo = pack4xI8(q);
+	// even lanes gather the high bytes of the run, odd lanes the low ones
+	let even = (j & 1u) == 0u;
+	let got = subgroupShuffleXor(select(hi, lo, even), 1u);
+	let pair = select(vec2<u32>(got, lo), vec2<u32>(hi, got), even);
+	let all = vec4<u32>(pair, subgroupShuffleXor(pair.x, 2u), subgroupShuffleXor(pair.y, 2u));
+	let r = j / 4u;
+	if (r < RUNS) {
+		switch j % 4u {
+			case 0u: {
+				x_hi[r] = all;
+			}
+			case 1u: {
+				x_lo[r] = all;
+			}
+			case 2u: {
+				x_scale[r] = vec2<f32>(most / 32512.0, sum);
+			}
+			default: {
+			}
+		}
+	}
 }
 
 fn scale_run(r: u32, by: f32) {
@@ -122,29 +149,67 @@ fn x_unit_at(u: u32) -> XUnit {
 	return XUnit(x_hi[r.x], x_lo[r.x], x_hi[r.y], x_lo[r.y], x_scale[r.x], x_scale[r.y]);
 }
 
-// The quants of both runs of a unit as signed bytes; value i of run h is scale[h] * q[h][i] + offset[h].
+// What is read of a unit of weights: quants, what belongs to the block, two words.
 struct WUnit {
-	q0: vec4<u32>,
-	q1: vec4<u32>,
-	scale: vec2<f32>,
-	offset: vec2<f32>,
+	a: vec4<u32>,
+	b: vec4<u32>,
+	c: vec4<u32>,
+	d: u32,
+	e: u32,
 }
 
 fn word_of(b: bool, base: u32, i: u32) -> u32 {
 	return fetch(b, base + i / 4u)[i % 4u];
 }
 
-fn half_of(b: bool, base: u32, i: u32) -> f32 {
-	let pair = unpack2x16float(word_of(b, base, i / 2u));
+// The word with the scale of block i of a type with d, or d and m, after its quants.
+fn scale_word(b: bool, base: u32, i: u32) -> u32 {
+	if (QUANT == Q4_1 || QUANT == Q5_1) {
+		return word_of(b, base, i);
+	}
+	return word_of(b, base, i / 2u);
+}
+
+fn w_unit_at(b: bool, base: u32, u: u32, nb: u32) -> WUnit {
+	let none = vec4<u32>(0u);
+	switch QUANT {
+		case Q4_K: {
+			let block = base + u / 8u * 9u;
+			return WUnit(fetch(b, block + 1u + u % 8u), fetch(b, block), none, 0u, 0u);
+		}
+		case Q5_K: {
+			let block = base + u / 8u * 11u;
+			return WUnit(fetch(b, block + 3u + u % 8u), fetch(b, block), fetch(b, block + 1u + u % 2u), 0u, 0u);
+		}
+		case Q6_K: {
+			let t = u % 8u;
+			let block = base + u / 8u * 13u;
+			return WUnit(fetch(b, block + t), fetch(b, block + 8u + t / 4u * 2u + t % 2u), fetch(b, block + 12u),
+				word_of(b, base + nb * 13u, u / 16u), 0u);
+		}
+		case Q8_0: {
+			return WUnit(fetch(b, base + 2u * u), fetch(b, base + 2u * u + 1u), none, word_of(b, base + 2u * nb, u / 2u), 0u);
+		}
+		case Q5_0, Q5_1: {
+			return WUnit(fetch(b, base + u), none, none, scale_word(b, base + nb + (nb + 3u) / 4u, u), word_of(b, base + nb, u));
+		}
+		default: { // Q4_0, Q4_1
+			return WUnit(fetch(b, base + u), none, none, scale_word(b, base + nb, u), 0u);
+		}
+	}
+}
+
+fn half_in(word: u32, i: u32) -> f32 {
+	let pair = unpack2x16float(word);
 	return select(pair.x, pair.y, (i & 1u) != 0u);
 }
 
-// Both scales of block i of a type with d, or d and m, after its quants; quants are centred on `zero`.
-fn simple_scale(b: bool, base: u32, i: u32, zero: f32) -> vec2<f32> {
+// Scale and offset of a block with d, or d and m; quants are centred on `zero`.
+fn simple_scale(word: u32, i: u32, zero: f32) -> vec2<f32> {
 	if (QUANT == Q4_1 || QUANT == Q5_1) {
-		return unpack2x16float(word_of(b, base, i));
+		return unpack2x16float(word);
 	}
-	let d = half_of(b, base, i);
+	let d = half_in(word, i);
 	return vec2<f32>(d, -zero * d);
 }
 
@@ -162,55 +227,52 @@ fn k_scales(head: vec4<u32>, c: u32) -> vec4<f32> {
 	return vec4<f32>(d.x * f32(sc & 255u), d.x * f32(sc >> 8u), -d.y * f32(mn & 255u), -d.y * f32(mn >> 8u));
 }
 
-fn w_unit_at(b: bool, base: u32, u: u32, nb: u32) -> WUnit {
+// The quants of both runs of a unit as signed bytes; value i of run h is scale[h] * q[h][i] + offset[h].
+struct Quants {
+	q0: vec4<u32>,
+	q1: vec4<u32>,
+	scale: vec2<f32>,
+	offset: vec2<f32>,
+}
+
+fn quants(w: WUnit, u: u32) -> Quants {
 	let nibble = vec4<u32>(0x0f0f0f0fu);
+	let low = w.a & nibble;
+	let high = (w.a >> vec4<u32>(4u)) & nibble;
 	switch QUANT {
 		case Q4_K: {
-			let block = base + u / 8u * 9u;
-			let v = fetch(b, block + 1u + u % 8u);
-			let s = k_scales(fetch(b, block), u % 8u / 2u);
-			return WUnit(v & nibble, (v >> vec4<u32>(4u)) & nibble, s.xy, s.zw);
+			let s = k_scales(w.b, u % 8u / 2u);
+			return Quants(low, high, s.xy, s.zw);
 		}
 		case Q5_K: {
-			let block = base + u / 8u * 11u;
 			let c = u % 8u / 2u;
-			let h = fetch(b, block + 1u + u % 2u) >> vec4<u32>(2u * c);
-			let v = fetch(b, block + 3u + u % 8u);
-			let s = k_scales(fetch(b, block), c);
+			let h = w.c >> vec4<u32>(2u * c);
+			let s = k_scales(w.b, c);
 			let one = vec4<u32>(0x01010101u);
-			return WUnit((v & nibble) | ((h & one) << vec4<u32>(4u)),
-				((v >> vec4<u32>(4u)) & nibble) | (((h >> vec4<u32>(1u)) & one) << vec4<u32>(4u)), s.xy, s.zw);
+			return Quants(low | ((h & one) << vec4<u32>(4u)), high | (((h >> vec4<u32>(1u)) & one) << vec4<u32>(4u)), s.xy, s.zw);
 		}
 		case Q6_K: {
 			let t = u % 8u;
-			let block = base + u / 8u * 13u;
 			let pair = t / 2u % 2u;
-			let v = fetch(b, block + t);
-			let h = fetch(b, block + 8u + t / 4u * 2u + t % 2u) >> vec4<u32>(2u * pair);
-			let s = fetch(b, block + 12u);
-			let left = 24u - 8u * (t % 2u + 2u * pair);
-			let six = select(s.xy, s.zw, t >= 4u) << vec2<u32>(left);
-			let scale = half_of(b, base + nb * 13u, u / 8u) * vec2<f32>(bitcast<vec2<i32>>(six) >> vec2<u32>(24u));
+			let h = w.b >> vec4<u32>(2u * pair);
+			let six = select(w.c.xy, w.c.zw, t >= 4u) << vec2<u32>(24u - 8u * (t % 2u + 2u * pair));
+			let scale = half_in(w.d, u / 8u) * vec2<f32>(bitcast<vec2<i32>>(six) >> vec2<u32>(24u));
 			let two = vec4<u32>(0x03030303u);
-			return WUnit((v & nibble) | ((h & two) << vec4<u32>(4u)),
-				((v >> vec4<u32>(4u)) & nibble) | (((h >> vec4<u32>(4u)) & two) << vec4<u32>(4u)), scale, -32.0 * scale);
+			return Quants(low | ((h & two) << vec4<u32>(4u)), high | (((h >> vec4<u32>(4u)) & two) << vec4<u32>(4u)), scale,
+				-32.0 * scale);
 		}
 		case Q8_0: {
-			let d = half_of(b, base + 2u * nb, u);
-			return WUnit(fetch(b, base + 2u * u), fetch(b, base + 2u * u + 1u), vec2<f32>(d), vec2<f32>(0.0));
+			return Quants(w.a, w.b, vec2<f32>(half_in(w.d, u)), vec2<f32>(0.0));
 		}
 		case Q5_0, Q5_1: {
-			let v = fetch(b, base + u);
-			let h = word_of(b, base + nb, u);
-			let s = simple_scale(b, base + nb + (nb + 3u) / 4u, u, 16.0);
-			let low = vec4<u32>(fifths(h), fifths(h >> 4u), fifths(h >> 8u), fifths(h >> 12u));
-			let high = vec4<u32>(fifths(h >> 16u), fifths(h >> 20u), fifths(h >> 24u), fifths(h >> 28u));
-			return WUnit((v & nibble) | low, ((v >> vec4<u32>(4u)) & nibble) | high, s.xx, s.yy);
+			let s = simple_scale(w.d, u, 16.0);
+			let h = w.e;
+			return Quants(low | vec4<u32>(fifths(h), fifths(h >> 4u), fifths(h >> 8u), fifths(h >> 12u)),
+				high | vec4<u32>(fifths(h >> 16u), fifths(h >> 20u), fifths(h >> 24u), fifths(h >> 28u)), s.xx, s.yy);
 		}
 		default: { // Q4_0, Q4_1
-			let v = fetch(b, base + u);
-			let s = simple_scale(b, base + nb, u, 8.0);
-			return WUnit(v & nibble, (v >> vec4<u32>(4u)) & nibble, s.xx, s.yy);
+			let s = simple_scale(w.d, u, 8.0);
+			return Quants(low, high, s.xx, s.yy);
 		}
 	}
 }
@@ -221,39 +283,43 @@ fn dot_run(q: vec4<u32>, hi: vec4<u32>, lo: vec4<u32>) -> f32 {
 	return f32(256 * h + l);
 }
 
-fn dot_unit(w: WUnit, x: XUnit) -> f32 {
+fn dot_unit(raw: WUnit, u: u32, x: XUnit) -> f32 {
+	let w = quants(raw, u);
 	return (w.scale.x * (x.s0.x * dot_run(w.q0, x.hi0, x.lo0)) + w.offset.x * x.s0.y)
 		+ (w.scale.y * (x.s1.x * dot_run(w.q1, x.hi1, x.lo1)) + w.offset.y * x.s1.y);
 }
-// x normed over runs of p.group values (a multiple of 16), times its weights, times silu(z).
+// x normed over runs of p.group values (a multiple of 16 that divides k), times its weights, times silu(z).
+override ONE_GROUP: bool = false; // p.group is 4 * SG: a subgroup stages a group
+
 var<workgroup> squares: array<f32, RUNS>;
 
-fn gated(v: vec4<f32>, j: u32) -> vec4<f32> {
-	if (4u * j >= p.k) {
-		return vec4<f32>(0.0);
-	}
-	let g = z[j];
-	return v * (nw[j % (p.group / 4u)] + p.w_offset) * (g / (1.0 + exp(-g)));
-}
-
-fn x_at(j: u32) -> vec4<f32> {
-	if (4u * j >= p.k) {
-		return vec4<f32>(0.0);
-	}
-	return x[j];
-}
-
-fn stage(i: u32, lane: u32) -> f32 {
-	let runs = 2u * units_of(p.k);
-	for (var r = i; r < runs; r += WG) {
-		let a = x_at(4u * r);
-		let b = x_at(4u * r + 1u);
-		let c = x_at(4u * r + 2u);
-		let d = x_at(4u * r + 3u);
-		squares[r] = (dot(a, a) + dot(b, b)) + (dot(c, c) + dot(d, d));
-		put_run(r, gated(a, 4u * r), gated(b, 4u * r + 1u), gated(c, 4u * r + 2u), gated(d, 4u * r + 3u));
+fn stage(i: u32) -> f32 {
+	let end = 8u * units_of(p.k);
+	for (var first = 0u; first < end; first += WG) {
+		let j = first + i;
+		var v = vec4<f32>(0.0);
+		var sum = 0.0;
+		if (4u * j < p.k) {
+			let g = z[j];
+			v = x[j];
+			sum = dot(v, v);
+			v *= (nw[j % (p.group / 4u)] + p.w_offset) * (g / (1.0 + exp(-g)));
+		}
+		if (ONE_GROUP) {
+			v *= inverseSqrt(subgroupAdd(sum) / f32(p.group) + p.eps);
+		} else {
+			sum += subgroupShuffleXor(sum, 1u);
+			sum += subgroupShuffleXor(sum, 2u);
+			if (j % 4u == 3u && j / 4u < RUNS) {
+				squares[j / 4u] = sum;
+			}
+		}
+		put(j, v);
 	}
 	workgroupBarrier();
+	if (ONE_GROUP) {
+		return 1.0;
+	}
 	let each = p.group / 16u;
 	for (var r = i; r < p.k / 16u; r += WG) {
 		var sum = 0.0;
@@ -291,41 +357,80 @@ fn team_sum(i: u32, v: vec4<f32>) -> f32 {
 	}
 	return s;
 }
-// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them.
+// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them. What is multiplied next is on
+// its way early: first while x is staged, then while sums are exchanged. ahead(row) before, store(row, sum) after the sum of a
+// row, in one lane; finish(i, workgroup) at the end, in all.
 override ROWS: u32 = 4u; // 1, 2 or 4
+
+override PREFETCH: bool = true; // load what is multiplied next early; costs registers, so lanes at once
+
+struct Held {
+	w0: WUnit,
+	w1: WUnit,
+	w2: WUnit,
+	w3: WUnit,
+}
+
+// Unit u of rows row to row + ROWS - 1. Rows past the end repeat the last one: nothing is written for them.
+fn take(row: u32, u: u32, nb: u32) -> Held {
+	let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
+	var h: Held;
+	h.w0 = w_unit_at(false, base.x, u, nb);
+	if (ROWS > 1u) {
+		h.w1 = w_unit_at(false, base.y, u, nb);
+	}
+	if (ROWS > 2u) {
+		h.w2 = w_unit_at(false, base.z, u, nb);
+		h.w3 = w_unit_at(false, base.w, u, nb);
+	}
+	return h;
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
-	let scale = stage(i, i % SG);
 	let n_units = units_of(p.k);
 	let nb = blocks_of(p.k);
+	let lane = i % LANES;
 	let teams = WG / LANES;
 	let stride = n_wg.x * teams * ROWS;
-	for (var first = wg.x * teams * ROWS; first < p.n; first += stride) {
-		let row = first + i / LANES * ROWS;
-		// rows past the end repeat the last one; nothing is written for them
-		let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
+	let start = wg.x * teams * ROWS;
+	let mine = i / LANES * ROWS;
+	var held: Held;
+	if (PREFETCH) {
+		held = take(start + mine, min(lane, n_units - 1u), nb);
+	}
+	let scale = stage(i);
+	for (var first = start; first < p.n; first += stride) {
+		let row = first + mine;
+		let writes = lane < ROWS && row + lane < p.n;
+		if (writes) {
+			ahead(p.y_first + row + lane);
+		}
 		var acc = vec4<f32>(0.0);
-		for (var u = i % LANES; u < n_units; u += LANES) {
+		for (var done = 0u; done < n_units; done += LANES) {
+			let u = min(done + lane, n_units - 1u);
 			let x = x_unit_at(u);
-			if (ROWS == 4u) {
-				let w0 = w_unit_at(false, base.x, u, nb);
-				let w1 = w_unit_at(false, base.y, u, nb);
-				let w2 = w_unit_at(false, base.z, u, nb);
-				let w3 = w_unit_at(false, base.w, u, nb);
-				acc += vec4<f32>(dot_unit(w0, x), dot_unit(w1, x), dot_unit(w2, x), dot_unit(w3, x));
-			} else if (ROWS == 2u) {
-				let w0 = w_unit_at(false, base.x, u, nb);
-				let w1 = w_unit_at(false, base.y, u, nb);
-				acc += vec4<f32>(dot_unit(w0, x), dot_unit(w1, x), 0.0, 0.0);
-			} else {
-				acc.x += dot_unit(w_unit_at(false, base.x, u, nb), x);
+			if (!PREFETCH) {
+				held = take(row, u, nb);
+			}
+			var dots = vec4<f32>(dot_unit(held.w0, u, x), 0.0, 0.0, 0.0);
+			if (ROWS > 1u) {
+				dots.y = dot_unit(held.w1, u, x);
+			}
+			if (ROWS > 2u) {
+				dots.z = dot_unit(held.w2, u, x);
+				dots.w = dot_unit(held.w3, u, x);
+			}
+			acc += select(vec4<f32>(0.0), dots, done + lane < n_units);
+			let more = done + LANES < n_units;
+			if (PREFETCH && (more || first + stride < p.n)) {
+				held = take(select(row + stride, row, more), min(select(lane, done + LANES + lane, more), n_units - 1u), nb);
 			}
 		}
 		let sum = team_sum(i, acc) * scale;
-		let l = i % LANES;
-		if (l < ROWS && row + l < p.n) {
-			store(p.y_first + row + l, sum);
+		if (writes) {
+			store(p.y_first + row + lane, sum);
 		}
 	}
+	finish(i, wg.x);
 }

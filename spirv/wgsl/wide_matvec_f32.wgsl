@@ -33,15 +33,26 @@ fn fetch(b: bool, at: u32) -> vec4<u32> {
 	return w[at];
 }
 
-fn store(row: u32, sum: f32) {
-	var v = sum;
+var<private> before: f32;
+
+fn ahead(row: u32) {
 	if (RESIDUAL == 1u) {
-		v += y[row];
+		before = y[row];
 	}
 	if (RESIDUAL == 2u) {
-		v += res[row];
+		before = res[row];
 	}
-	y[row] = v;
+}
+
+fn store(row: u32, sum: f32) {
+	if (RESIDUAL == 0u) {
+		y[row] = sum;
+	} else {
+		y[row] = before + sum;
+	}
+}
+
+fn finish(i: u32, group: u32) {
 }
 // Types of weights (README.md), and how a row of them divides into units: 32 values, as two runs of 16 consecutive ones.
 const F32 = 0u;
@@ -91,16 +102,9 @@ fn runs_of(u: u32) -> vec2<u32> {
 // One row of x in workgroup memory, for weights that are floats themselves.
 var<workgroup> x_run: array<vec4<f32>, 4u * RUNS>;
 
-fn put_run(r: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
-	x_run[4u * r] = a;
-	x_run[4u * r + 1u] = b;
-	x_run[4u * r + 2u] = c;
-	x_run[4u * r + 3u] = d;
-}
-
-fn scale_run(r: u32, by: f32) {
-	for (var j = 0u; j < 4u; j++) {
-		x_run[4u * r + j] *= by;
+fn put(j: u32, v: vec4<f32>) {
+	if (j < 4u * RUNS) {
+		x_run[j] = v;
 	}
 }
 
@@ -137,7 +141,7 @@ fn w_unit_at(b: bool, base: u32, u: u32, nb: u32) -> WUnit {
 	return r;
 }
 
-fn dot_unit(w: WUnit, x: XUnit) -> f32 {
+fn dot_unit(w: WUnit, u: u32, x: XUnit) -> f32 {
 	let a = (dot(w.v[0], x_run[x.at]) + dot(w.v[1], x_run[x.at + 1u]))
 		+ (dot(w.v[2], x_run[x.at + 2u]) + dot(w.v[3], x_run[x.at + 3u]));
 	let b = (dot(w.v[4], x_run[x.at + 4u]) + dot(w.v[5], x_run[x.at + 5u]))
@@ -147,44 +151,38 @@ fn dot_unit(w: WUnit, x: XUnit) -> f32 {
 // x as it is, or normed: by the weights while it is staged, by its root mean square (the same for all of it) in the result.
 override NORM: bool = false;
 
-var<workgroup> squares: array<f32, RUNS>;
-
-fn x_at(j: u32) -> vec4<f32> {
-	if (4u * j >= p.k) {
-		return vec4<f32>(0.0);
-	}
-	return x[j];
-}
-
-fn normed(v: vec4<f32>, j: u32) -> vec4<f32> {
-	if (!NORM || 4u * j >= p.k) {
-		return v;
-	}
-	return v * (nw[j] + p.w_offset);
-}
+var<workgroup> squares: array<f32, WG / SG>;
 
 // Returns what the dot products are to be multiplied by.
-fn stage(i: u32, lane: u32) -> f32 {
-	let runs = 2u * units_of(p.k);
-	for (var r = i; r < runs; r += WG) {
-		let a = x_at(4u * r);
-		let b = x_at(4u * r + 1u);
-		let c = x_at(4u * r + 2u);
-		let d = x_at(4u * r + 3u);
-		if (NORM) {
-			squares[r] = (dot(a, a) + dot(b, b)) + (dot(c, c) + dot(d, d));
+fn stage(i: u32) -> f32 {
+	let end = 8u * units_of(p.k);
+	var sum = 0.0;
+	for (var first = 0u; first < end; first += WG) {
+		let j = first + i;
+		var v = vec4<f32>(0.0);
+		if (4u * j < p.k) {
+			v = x[j];
+			if (NORM) {
+				sum += dot(v, v);
+				v *= nw[j] + p.w_offset;
+			}
 		}
-		put_run(r, normed(a, 4u * r), normed(b, 4u * r + 1u), normed(c, 4u * r + 2u), normed(d, 4u * r + 3u));
+		put(j, v);
 	}
-	workgroupBarrier();
 	if (!NORM) {
+		workgroupBarrier();
 		return 1.0;
 	}
-	var sum = 0.0;
-	for (var r = lane; r < runs; r += SG) {
-		sum += squares[r];
+	sum = subgroupAdd(sum);
+	if (i % SG == 0u) {
+		squares[i / SG] = sum;
 	}
-	return inverseSqrt(subgroupAdd(sum) / f32(p.k) + p.eps);
+	workgroupBarrier();
+	sum = 0.0;
+	for (var s = 0u; s < WG / SG; s++) {
+		sum += squares[s];
+	}
+	return inverseSqrt(sum / f32(p.k) + p.eps);
 }
 var<workgroup> parts: array<f32, 4u * WG / SG>;
 
@@ -212,41 +210,80 @@ fn team_sum(i: u32, v: vec4<f32>) -> f32 {
 	}
 	return s;
 }
-// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them.
+// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them. What is multiplied next is on
+// its way early: first while x is staged, then while sums are exchanged. ahead(row) before, store(row, sum) after the sum of a
+// row, in one lane; finish(i, workgroup) at the end, in all.
 override ROWS: u32 = 4u; // 1, 2 or 4
+
+override PREFETCH: bool = true; // load what is multiplied next early; costs registers, so lanes at once
+
+struct Held {
+	w0: WUnit,
+	w1: WUnit,
+	w2: WUnit,
+	w3: WUnit,
+}
+
+// Unit u of rows row to row + ROWS - 1. Rows past the end repeat the last one: nothing is written for them.
+fn take(row: u32, u: u32, nb: u32) -> Held {
+	let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
+	var h: Held;
+	h.w0 = w_unit_at(false, base.x, u, nb);
+	if (ROWS > 1u) {
+		h.w1 = w_unit_at(false, base.y, u, nb);
+	}
+	if (ROWS > 2u) {
+		h.w2 = w_unit_at(false, base.z, u, nb);
+		h.w3 = w_unit_at(false, base.w, u, nb);
+	}
+	return h;
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
-	let scale = stage(i, i % SG);
 	let n_units = units_of(p.k);
 	let nb = blocks_of(p.k);
+	let lane = i % LANES;
 	let teams = WG / LANES;
 	let stride = n_wg.x * teams * ROWS;
-	for (var first = wg.x * teams * ROWS; first < p.n; first += stride) {
-		let row = first + i / LANES * ROWS;
-		// rows past the end repeat the last one; nothing is written for them
-		let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
+	let start = wg.x * teams * ROWS;
+	let mine = i / LANES * ROWS;
+	var held: Held;
+	if (PREFETCH) {
+		held = take(start + mine, min(lane, n_units - 1u), nb);
+	}
+	let scale = stage(i);
+	for (var first = start; first < p.n; first += stride) {
+		let row = first + mine;
+		let writes = lane < ROWS && row + lane < p.n;
+		if (writes) {
+			ahead(p.y_first + row + lane);
+		}
 		var acc = vec4<f32>(0.0);
-		for (var u = i % LANES; u < n_units; u += LANES) {
+		for (var done = 0u; done < n_units; done += LANES) {
+			let u = min(done + lane, n_units - 1u);
 			let x = x_unit_at(u);
-			if (ROWS == 4u) {
-				let w0 = w_unit_at(false, base.x, u, nb);
-				let w1 = w_unit_at(false, base.y, u, nb);
-				let w2 = w_unit_at(false, base.z, u, nb);
-				let w3 = w_unit_at(false, base.w, u, nb);
-				acc += vec4<f32>(dot_unit(w0, x), dot_unit(w1, x), dot_unit(w2, x), dot_unit(w3, x));
-			} else if (ROWS == 2u) {
-				let w0 = w_unit_at(false, base.x, u, nb);
-				let w1 = w_unit_at(false, base.y, u, nb);
-				acc += vec4<f32>(dot_unit(w0, x), dot_unit(w1, x), 0.0, 0.0);
-			} else {
-				acc.x += dot_unit(w_unit_at(false, base.x, u, nb), x);
+			if (!PREFETCH) {
+				held = take(row, u, nb);
+			}
+			var dots = vec4<f32>(dot_unit(held.w0, u, x), 0.0, 0.0, 0.0);
+			if (ROWS > 1u) {
+				dots.y = dot_unit(held.w1, u, x);
+			}
+			if (ROWS > 2u) {
+				dots.z = dot_unit(held.w2, u, x);
+				dots.w = dot_unit(held.w3, u, x);
+			}
+			acc += select(vec4<f32>(0.0), dots, done + lane < n_units);
+			let more = done + LANES < n_units;
+			if (PREFETCH && (more || first + stride < p.n)) {
+				held = take(select(row + stride, row, more), min(select(lane, done + LANES + lane, more), n_units - 1u), nb);
 			}
 		}
 		let sum = team_sum(i, acc) * scale;
-		let l = i % LANES;
-		if (l < ROWS && row + l < p.n) {
-			store(p.y_first + row + l, sum);
+		if (writes) {
+			store(p.y_first + row + lane, sum);
 		}
 	}
+	finish(i, wg.x);
 }

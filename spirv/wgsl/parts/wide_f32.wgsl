@@ -1,16 +1,9 @@
 // One row of x in workgroup memory, for weights that are floats themselves.
 var<workgroup> x_run: array<vec4<f32>, 4u * RUNS>;
 
-fn put_run(r: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
-	x_run[4u * r] = a;
-	x_run[4u * r + 1u] = b;
-	x_run[4u * r + 2u] = c;
-	x_run[4u * r + 3u] = d;
-}
-
-fn scale_run(r: u32, by: f32) {
-	for (var j = 0u; j < 4u; j++) {
-		x_run[4u * r + j] *= by;
+fn put(j: u32, v: vec4<f32>) {
+	if (j < 4u * RUNS) {
+		x_run[j] = v;
 	}
 }
 
@@ -47,7 +40,7 @@ fn w_unit_at(b: bool, base: u32, u: u32, nb: u32) -> WUnit {
 	return r;
 }
 
-fn dot_unit(w: WUnit, x: XUnit) -> f32 {
+fn dot_unit(w: WUnit, u: u32, x: XUnit) -> f32 {
 	let a = (dot(w.v[0], x_run[x.at]) + dot(w.v[1], x_run[x.at + 1u]))
 		+ (dot(w.v[2], x_run[x.at + 2u]) + dot(w.v[3], x_run[x.at + 3u]));
 	let b = (dot(w.v[4], x_run[x.at + 4u]) + dot(w.v[5], x_run[x.at + 5u]))

@@ -11,13 +11,24 @@ fn fetch(b: bool, at: u32) -> vec4<u32> {
 	return w[at];
 }
 
-fn store(row: u32, sum: f32) {
-	var v = sum;
+var<private> before: f32;
+
+fn ahead(row: u32) {
 	if (RESIDUAL == 1u) {
-		v += y[row];
+		before = y[row];
 	}
 	if (RESIDUAL == 2u) {
-		v += res[row];
+		before = res[row];
 	}
-	y[row] = v;
+}
+
+fn store(row: u32, sum: f32) {
+	if (RESIDUAL == 0u) {
+		y[row] = sum;
+	} else {
+		y[row] = before + sum;
+	}
+}
+
+fn finish(i: u32, group: u32) {
 }
