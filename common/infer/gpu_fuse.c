@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 4096, GLU_ROWS = 2, HEAD_ROWS = 2, HEAD_PREFETCH = 0 };
+enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 12288, MOST_HEADS = 32, GLU_ROWS = 2, HEAD_ROWS = 2, HEAD_PREFETCH = 0 };
 
 typedef struct fuse {
 	rp_gpu *g;
@@ -17,6 +17,7 @@ typedef struct fuse {
 	uint32_t n;
 	bool done[MOST_OPS];
 	const rp_op *norm; /* put off: readers of its output read its input, and norm it */
+	const rp_op *gates[2], *gates_norm; /* products a and b put off to the delta rule, and the norm before them */
 	uint32_t share;    /* rows of all the products that run side by side with the one being recorded */
 } fuse;
 
@@ -305,6 +306,42 @@ static bool are_heads(const fuse *f, uint32_t i, heads *h)
 	return ok && (h->split == NULL) == (h->gate == NULL);
 }
 
+/* MATMUL with residual in place of nothing but attention's output, as wide_attend can take it. */
+static bool is_attend(const fuse *f, const heads *h)
+{
+	const rp_op *op = h->end < f->n ? &f->ops[h->end] : NULL;
+	uint32_t last = h->end - 1;
+	if (op == NULL || !is_quant_product(f, h->end) || only_reader(f, last) != h->end || op->in[0] != h->attention->out)
+		return false;
+	return op->n_in == 2 && op->in[1] == op->out && h->attention->heads <= MOST_HEADS;
+}
+
+static rp_code record_attend(fuse *f, const heads *h, rp_vk_buf *q, const rp_args_split_attention *a, rp_error *err)
+{
+	const rp_op *op = &f->ops[h->end];
+	product m;
+	rp_code rc = begin_product(f, &m, "wide_attend", matrix(f, op), err);
+	if (rc != RP_OK)
+		return rc;
+	uint32_t rows = rows_in_flight(&m);
+	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "GATE", h->gate != NULL);
+	rp_work_const(&m.w, "HEADS", a->heads);
+	m.a.heads = a->heads;
+	m.a.head_dim = a->head_dim;
+	m.a.ctx = a->ctx;
+	m.a.q_stride = a->q_stride;
+	m.a.splits = a->splits;
+	m.a.tile = a->tile;
+	rp_work_bind(&m.w, f->g->parts);
+	rp_work_bind(&m.w, q);
+	rp_work_bind_rows(&m.w, f->s);
+	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
+	f->done[h->end] = true;
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
+}
+
 static rp_code record_merge(fuse *f, const heads *h, rp_vk_buf *q, const rp_args_split_attention *a, rp_error *err)
 {
 	rp_work w;
@@ -352,10 +389,11 @@ static rp_code record_heads(fuse *f, const heads *h, rp_error *err)
 	rp_work_bind(&w, f->cache->b);
 	rp_work_bind(&w, f->g->parts);
 	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ a.heads, a.splits, 1 }, err);
-	return rc == RP_OK ? record_merge(f, h, q, &a, err) : rc;
+	if (rc != RP_OK)
+		return rc;
+	return is_attend(f, h) ? record_attend(f, h, q, &a, err) : record_merge(f, h, q, &a, err);
 }
 
-/* ---- the pass over the operations ---- */
 /* A norm of whole rows whose every reader is a product that can do it. */
 static bool put_off(const fuse *f, uint32_t i)
 {
@@ -375,6 +413,69 @@ static bool put_off(const fuse *f, uint32_t i)
 	return true;
 }
 
+/* ---- delta rule ---- */
+/* The product that writes input `in` of operation j, which alone reads it, as wide_delta can take it; n when there is none. */
+static uint32_t gate_of(const fuse *f, uint32_t j, int in)
+{
+	uint32_t i = j;
+	while (i > 0 && !writes(&f->ops[i - 1], f->ops[j].in[in]))
+		i--;
+	if (i-- == 0 || !is_product(f, i) || only_reader(f, i) != j || f->ops[i].n_in != 1 || f->ops[i].in[0] != f->norm->out)
+		return f->n;
+	const rp_gpu_weight *w = matrix(f, &f->ops[i]);
+	for (uint32_t l = i + 1; l < j; l++)
+		if (writes(&f->ops[l], f->norm->in[0]))
+			return f->n;
+	return is_float(w->tensor->dtype) && w->n_ranges == 1 && w->k % 8 == 0 && w->rows == f->ops[j].heads ? i : f->n;
+}
+
+/* Put product i off to the delta rule when it and its twin are the two gates of one. */
+static bool put_off_gates(fuse *f, uint32_t i)
+{
+	uint32_t j = f->norm != NULL && f->ops[i].in[0] == f->norm->out ? only_reader(f, i) : f->n;
+	if (j == f->n || f->ops[j].kind != RP_OP_DELTA)
+		return false;
+	uint32_t a = gate_of(f, j, 1), b = gate_of(f, j, 2);
+	if (a == f->n || b == f->n || (a != i && b != i) || matrix(f, &f->ops[a])->tensor->dtype != matrix(f, &f->ops[b])->tensor->dtype)
+		return false;
+	f->gates[0] = &f->ops[a];
+	f->gates[1] = &f->ops[b];
+	f->gates_norm = f->norm;
+	f->done[a] = f->done[b] = true;
+	return true;
+}
+
+static rp_code record_delta(fuse *f, const rp_op *op, rp_error *err)
+{
+	const rp_gpu_weight *a = matrix(f, f->gates[0]), *b = matrix(f, f->gates[1]);
+	const rp_op *norm = f->gates_norm;
+	rp_args_wide_delta p = { .k_heads = op->kv_heads, .v_heads = op->heads, .k_dim = op->head_dim, .v_dim = op->group,
+		.head_mod = op->head_mod, .k = a->k, .a_stride = (uint32_t)(a->stride / 16), .b_stride = (uint32_t)(b->stride / 16),
+		.eps = norm->eps, .w_offset = norm->plus_one ? 1.0f : 0.0f };
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, f->g, f->c, "wide_delta", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_const(&w, "SG", f->g->device->subgroup_size);
+	rp_work_const(&w, "K_DIM", op->head_dim);
+	rp_work_const(&w, "NORM", true);
+	rp_work_const(&w, "QUANT", (uint32_t)a->tensor->dtype);
+	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->in[0]));
+	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, norm->in[0]));
+	rp_work_bind(&w, rp_gpu_weight_find(&f->g->weights, norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind(&w, a->ranges[0].buf);
+	rp_work_bind(&w, b->ranges[0].buf);
+	rp_work_bind(&w, rp_gpu_weight_find(&f->g->weights, op->w[0], op->neg_exp ? RP_GPU_VECTOR : RP_GPU_MINUS_EXP)->ranges[0].buf);
+	rp_work_bind(&w, rp_gpu_weight_find(&f->g->weights, op->w[1], RP_GPU_VECTOR)->ranges[0].buf);
+	rp_work_bind_segs(&w, f->s);
+	rp_work_bind(&w, f->cache->b);
+	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->out));
+	f->gates[0] = f->gates[1] = NULL;
+	rp_grid grid = { p.v_heads, 1, rp_ceil_div(p.v_dim, RP_DELTA_COLS) };
+	return rp_work_dispatch(&w, &p, sizeof p, grid, err);
+}
+
+/* ---- the pass over the operations ---- */
 static rp_code record_matrix(fuse *f, uint32_t i, rp_error *err)
 {
 	uint32_t conv = conv_of(f, i);
@@ -391,13 +492,16 @@ static rp_code record_side_by_side(fuse *f, uint32_t first, rp_error *err)
 	for (; is_product(f, end) && f->ops[end].in[0] == f->ops[first].in[0] && (end == first || !is_glu(f, end)); end++) {
 		if (end != first && (f->ops[end].n_in > 1 || f->ops[end - 1].n_in > 1))
 			break;
-		f->share += matrix(f, &f->ops[end])->rows;
+		if (!f->done[end] && !put_off_gates(f, end))
+			f->share += matrix(f, &f->ops[end])->rows;
 	}
 	for (uint32_t n = first; n < end && rc == RP_OK; n++) {
 		uint32_t least = end;
 		for (uint32_t i = first; i < end; i++)
 			if (!f->done[i] && (least == end || matrix(f, &f->ops[i])->rows < matrix(f, &f->ops[least])->rows))
 				least = i;
+		if (least == end)
+			break;
 		rc = record_matrix(f, least, err);
 	}
 	f->share = 0;
@@ -420,6 +524,8 @@ static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 			f->done[j] = true;
 		return record_heads(f, &h, err);
 	}
+	if (op->kind == RP_OP_DELTA && f->gates[0] != NULL)
+		return record_delta(f, op, err);
 	if (is_glu(f, i))
 		return record_glu(f, i, err);
 	return is_product(f, i) ? record_side_by_side(f, i, err) : rp_gpu_record_op(f->g, f->c, op, f->layer, f->s, err);

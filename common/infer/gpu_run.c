@@ -69,6 +69,7 @@ static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uin
 	rp_code rc = rp_work_begin(&w, g, c, "choose", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_const(&w, "WG", g->cpu ? 64 : 256);
 	rp_work_bind(&w, g->run.values);
 	rp_work_bind(&w, g->run.ids);
 	rp_work_bind_rows(&w, s);

@@ -81,7 +81,8 @@ typedef struct rp_args_choose {
 	uint32_t n, ring_steps;
 } rp_args_choose;
 
-/* One row against a matrix: wide_matvec, wide_matvec_f32, wide_gated, wide_conv, wide_glu. */
+/* One row against a matrix: wide_matvec, wide_matvec_f32, wide_gated, wide_conv, wide_glu,
+ * wide_best, wide_attend. */
 typedef struct rp_args_wide {
 	uint32_t k, n;             /* width of x, rows of w in this range */
 	uint32_t w_base, w_stride; /* units of 16 bytes */
@@ -89,7 +90,14 @@ typedef struct rp_args_wide {
 	uint32_t group;            /* wide_gated: values normed together */
 	float eps, w_offset;       /* of the norm on the way */
 	uint32_t kernel, width;    /* wide_conv: taps, channels of the state */
+	uint32_t heads, head_dim, ctx, q_stride, splits, tile; /* wide_attend: as of attention_split */
 } rp_args_wide;
+
+typedef struct rp_args_wide_delta {
+	uint32_t k_heads, v_heads, k_dim, v_dim, head_mod; /* as of delta */
+	uint32_t k, a_stride, b_stride;                    /* width of x; rows of the weights of a and b, units of 16 bytes */
+	float eps, w_offset;
+} rp_args_wide_delta;
 
 /* One row's attention: attention_split, attention_merge. */
 typedef struct rp_args_split_attention {
@@ -143,9 +151,9 @@ enum {
 	RP_ARGMAX_SLICE = 1024,
 	/* Of the products of one row, for a device of about 132 cores: workgroups that run at once, how many are too few, and how
 	 * many share the last product. */
-	RP_WIDE_GROUPS = 132,
-	RP_WIDE_FEW = 100,
-	RP_WIDE_BEST = 528,
+	RP_WIDE_GROUPS = 264,
+	RP_WIDE_FEW = 60,
+	RP_WIDE_BEST = 264,
 };
 
 /* Units of 32 values a kernel reads of a row of k. */

@@ -20,6 +20,12 @@ struct Params {
 	w_offset: f32,
 	kernel: u32,
 	width: u32,
+	heads: u32,
+	head_dim: u32,
+	ctx: u32,
+	q_stride: u32,
+	splits: u32,
+	tile: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

@@ -19,6 +19,12 @@ struct Params {
 	w_offset: f32,
 	kernel: u32,
 	width: u32,
+	heads: u32,
+	head_dim: u32,
+	ctx: u32,
+	q_stride: u32,
+	splits: u32,
+	tile: u32,
 }
 override RESIDUAL: u32 = 0u; // 1: added to what y holds, 2: res is added
 

@@ -17,4 +17,10 @@ struct Params {
 	w_offset: f32,
 	kernel: u32,
 	width: u32,
+	heads: u32,
+	head_dim: u32,
+	ctx: u32,
+	q_stride: u32,
+	splits: u32,
+	tile: u32,
 }

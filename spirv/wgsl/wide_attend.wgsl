@@ -1,0 +1,474 @@
+// Woven from parts/wide_attend.in by weave: edit that.
+// y = w a + y for one row, where a is what attention_split's parts give, gated: the end of ATTENTION, SIGMOID_MUL and the MATMUL with
+// residual after them. Every workgroup joins the parts for itself.
+enable subgroups;
+requires packed_4x8_integer_dot_product;
+
+override WG: u32 = 256u;
+override SG: u32 = 32u;    // the subgroup size, which must be required of the pipeline
+override LANES: u32 = 32u; // lanes that share rows of w: a power of two, at least SG
+override RUNS: u32 = 64u;  // of 16 values in x, at least 2 * units_of(k)
+
+struct Params {
+	k: u32,
+	n: u32,
+	w_base: u32,
+	w_stride: u32,
+	y_first: u32,
+	group: u32,
+	eps: f32,
+	w_offset: f32,
+	kernel: u32,
+	width: u32,
+	heads: u32,
+	head_dim: u32,
+	ctx: u32,
+	q_stride: u32,
+	splits: u32,
+	tile: u32,
+}
+override GATE: bool = false; // its values of a head lie p.head_dim after the query's
+override HEADS: u32 = 8u;    // p.heads, or more
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read> part: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> rows: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+
+const MOST_SPLITS = 64u;
+
+fn fetch(b: bool, at: u32) -> vec4<u32> {
+	return w[at];
+}
+
+var<private> before: f32;
+
+fn ahead(row: u32) {
+	before = y[row];
+}
+
+fn store(row: u32, sum: f32) {
+	y[row] = before + sum;
+}
+
+fn finish(i: u32, group: u32) {
+}
+
+// Positions of each split but the last when there are n in all: a multiple of the tile.
+fn span(n: u32) -> u32 {
+	return ((n + p.splits - 1u) / p.splits + p.tile - 1u) / p.tile * p.tile;
+}
+// Types of weights (README.md), and how a row of them divides into units: 32 values, as two runs of 16 consecutive ones.
+const F32 = 0u;
+const F16 = 1u;
+const BF16 = 2u;
+const Q4_0 = 3u;
+const Q4_1 = 4u;
+const Q5_0 = 5u;
+const Q5_1 = 6u;
+const Q8_0 = 7u;
+const Q4_K = 8u;
+const Q5_K = 9u;
+const Q6_K = 10u;
+
+override QUANT: u32 = 0u; // rp_dtype
+
+fn has_superblocks() -> bool {
+	return QUANT >= Q4_K;
+}
+
+// Units of a row of k values, and blocks of one (units, for types without blocks).
+fn units_of(k: u32) -> u32 {
+	return select((k + 31u) / 32u, (k + 255u) / 256u * 8u, has_superblocks());
+}
+
+fn blocks_of(k: u32) -> u32 {
+	return select((k + 31u) / 32u, (k + 255u) / 256u, has_superblocks());
+}
+
+// Where the two runs of unit u start in the row.
+fn runs_of(u: u32) -> vec2<u32> {
+	let t = u % 8u;
+	switch QUANT {
+		case Q4_K, Q5_K: {
+			let start = u / 8u * 256u + t / 2u * 64u + t % 2u * 16u;
+			return vec2<u32>(start, start + 32u);
+		}
+		case Q6_K: {
+			let start = u / 8u * 256u + t / 4u * 128u + t / 2u % 2u * 32u + t % 2u * 16u;
+			return vec2<u32>(start, start + 64u);
+		}
+		default: {
+			return vec2<u32>(u * 32u, u * 32u + 16u);
+		}
+	}
+}
+// One row of x in workgroup memory as 16-bit fixed point, run by run: x = scale * (256 hi + lo), signed bytes four to a word, so that
+// a unit of weights takes sixteen packed dot products. The error of a value is at most 1 / 65,024 of the largest of its run.
+var<workgroup> x_hi: array<vec4<u32>, RUNS>;
+var<workgroup> x_lo: array<vec4<u32>, RUNS>;
+var<workgroup> x_scale: array<vec2<f32>, RUNS>; // scale, sum of the run
+
+// Vector j of x: every four lanes of a subgroup, with j a multiple of four in the first of them, make a run. All lanes call this
+// together; those whose run is past the end write nothing.
+fn put(j: u32, v: vec4<f32>) {
+	let a = abs(v);
+	var most = max(max(a.x, a.y), max(a.z, a.w));
+	most = max(most, subgroupShuffleXor(most, 1u));
+	most = max(most, subgroupShuffleXor(most, 2u));
+	var sum = (v.x + v.y) + (v.z + v.w);
+	sum += subgroupShuffleXor(sum, 1u);
+	sum += subgroupShuffleXor(sum, 2u);
+	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
+	let hi = pack4xI8((q + 128) >> vec4<u32>(8u));
+	let lo = pack4xI8(q);
+	// even lanes gather the high bytes of the run, odd lanes the low ones
+	let even = (j & 1u) == 0u;
+	let got = subgroupShuffleXor(select(hi, lo, even), 1u);
+	let pair = select(vec2<u32>(got, lo), vec2<u32>(hi, got), even);
+	let all = vec4<u32>(pair, subgroupShuffleXor(pair.x, 2u), subgroupShuffleXor(pair.y, 2u));
+	let r = j / 4u;
+	if (r < RUNS) {
+		switch j % 4u {
+			case 0u: {
+				x_hi[r] = all;
+			}
+			case 1u: {
+				x_lo[r] = all;
+			}
+			case 2u: {
+				x_scale[r] = vec2<f32>(most / 32512.0, sum);
+			}
+			default: {
+			}
+		}
+	}
+}
+
+fn scale_run(r: u32, by: f32) {
+	x_scale[r] *= by;
+}
+
+struct XUnit {
+	hi0: vec4<u32>,
+	lo0: vec4<u32>,
+	hi1: vec4<u32>,
+	lo1: vec4<u32>,
+	s0: vec2<f32>,
+	s1: vec2<f32>,
+}
+
+fn x_unit_at(u: u32) -> XUnit {
+	let r = runs_of(u) / 16u;
+	return XUnit(x_hi[r.x], x_lo[r.x], x_hi[r.y], x_lo[r.y], x_scale[r.x], x_scale[r.y]);
+}
+
+// What is read of a unit of weights: quants, what belongs to the block, two words.
+struct WUnit {
+	a: vec4<u32>,
+	b: vec4<u32>,
+	c: vec4<u32>,
+	d: u32,
+	e: u32,
+}
+
+fn word_of(b: bool, base: u32, i: u32) -> u32 {
+	return fetch(b, base + i / 4u)[i % 4u];
+}
+
+// The word with the scale of block i of a type with d, or d and m, after its quants.
+fn scale_word(b: bool, base: u32, i: u32) -> u32 {
+	if (QUANT == Q4_1 || QUANT == Q5_1) {
+		return word_of(b, base, i);
+	}
+	return word_of(b, base, i / 2u);
+}
+
+fn w_unit_at(b: bool, base: u32, u: u32, nb: u32) -> WUnit {
+	let none = vec4<u32>(0u);
+	switch QUANT {
+		case Q4_K: {
+			let block = base + u / 8u * 9u;
+			return WUnit(fetch(b, block + 1u + u % 8u), fetch(b, block), none, 0u, 0u);
+		}
+		case Q5_K: {
+			let block = base + u / 8u * 11u;
+			return WUnit(fetch(b, block + 3u + u % 8u), fetch(b, block), fetch(b, block + 1u + u % 2u), 0u, 0u);
+		}
+		case Q6_K: {
+			let t = u % 8u;
+			let block = base + u / 8u * 13u;
+			return WUnit(fetch(b, block + t), fetch(b, block + 8u + t / 4u * 2u + t % 2u), fetch(b, block + 12u),
+				word_of(b, base + nb * 13u, u / 16u), 0u);
+		}
+		case Q8_0: {
+			return WUnit(fetch(b, base + 2u * u), fetch(b, base + 2u * u + 1u), none, word_of(b, base + 2u * nb, u / 2u), 0u);
+		}
+		case Q5_0, Q5_1: {
+			return WUnit(fetch(b, base + u), none, none, scale_word(b, base + nb + (nb + 3u) / 4u, u), word_of(b, base + nb, u));
+		}
+		default: { // Q4_0, Q4_1
+			return WUnit(fetch(b, base + u), none, none, scale_word(b, base + nb, u), 0u);
+		}
+	}
+}
+
+fn half_in(word: u32, i: u32) -> f32 {
+	let pair = unpack2x16float(word);
+	return select(pair.x, pair.y, (i & 1u) != 0u);
+}
+
+// Scale and offset of a block with d, or d and m; quants are centred on `zero`.
+fn simple_scale(word: u32, i: u32, zero: f32) -> vec2<f32> {
+	if (QUANT == Q4_1 || QUANT == Q5_1) {
+		return unpack2x16float(word);
+	}
+	let d = half_in(word, i);
+	return vec2<f32>(d, -zero * d);
+}
+
+// Bits 0 to 3 of v as bit 4 of each byte.
+fn fifths(v: u32) -> u32 {
+	return (((v & 15u) * 0x00204081u) & 0x01010101u) << 4u;
+}
+
+// Scales and offsets of sub-blocks 2 c and 2 c + 1 of a block whose head holds d, dmin and 12 bytes of six-bit numbers.
+fn k_scales(head: vec4<u32>, c: u32) -> vec4<f32> {
+	let v = head.yzw >> vec3<u32>(c % 2u * 16u);
+	let sc = select((v.z & 0x0f0fu) | ((v.x >> 2u) & 0x3030u), v.x & 0x3f3fu, c < 2u);
+	let mn = select(((v.z >> 4u) & 0x0f0fu) | ((v.y >> 2u) & 0x3030u), v.y & 0x3f3fu, c < 2u);
+	let d = unpack2x16float(head.x);
+	return vec4<f32>(d.x * f32(sc & 255u), d.x * f32(sc >> 8u), -d.y * f32(mn & 255u), -d.y * f32(mn >> 8u));
+}
+
+// The quants of both runs of a unit as signed bytes; value i of run h is scale[h] * q[h][i] + offset[h].
+struct Quants {
+	q0: vec4<u32>,
+	q1: vec4<u32>,
+	scale: vec2<f32>,
+	offset: vec2<f32>,
+}
+
+fn quants(w: WUnit, u: u32) -> Quants {
+	let nibble = vec4<u32>(0x0f0f0f0fu);
+	let low = w.a & nibble;
+	let high = (w.a >> vec4<u32>(4u)) & nibble;
+	switch QUANT {
+		case Q4_K: {
+			let s = k_scales(w.b, u % 8u / 2u);
+			return Quants(low, high, s.xy, s.zw);
+		}
+		case Q5_K: {
+			let c = u % 8u / 2u;
+			let h = w.c >> vec4<u32>(2u * c);
+			let s = k_scales(w.b, c);
+			let one = vec4<u32>(0x01010101u);
+			return Quants(low | ((h & one) << vec4<u32>(4u)), high | (((h >> vec4<u32>(1u)) & one) << vec4<u32>(4u)), s.xy, s.zw);
+		}
+		case Q6_K: {
+			let t = u % 8u;
+			let pair = t / 2u % 2u;
+			let h = w.b >> vec4<u32>(2u * pair);
+			let six = select(w.c.xy, w.c.zw, t >= 4u) << vec2<u32>(24u - 8u * (t % 2u + 2u * pair));
+			let scale = half_in(w.d, u / 8u) * vec2<f32>(bitcast<vec2<i32>>(six) >> vec2<u32>(24u));
+			let two = vec4<u32>(0x03030303u);
+			return Quants(low | ((h & two) << vec4<u32>(4u)), high | (((h >> vec4<u32>(4u)) & two) << vec4<u32>(4u)), scale,
+				-32.0 * scale);
+		}
+		case Q8_0: {
+			return Quants(w.a, w.b, vec2<f32>(half_in(w.d, u)), vec2<f32>(0.0));
+		}
+		case Q5_0, Q5_1: {
+			let s = simple_scale(w.d, u, 16.0);
+			let h = w.e;
+			return Quants(low | vec4<u32>(fifths(h), fifths(h >> 4u), fifths(h >> 8u), fifths(h >> 12u)),
+				high | vec4<u32>(fifths(h >> 16u), fifths(h >> 20u), fifths(h >> 24u), fifths(h >> 28u)), s.xx, s.yy);
+		}
+		default: { // Q4_0, Q4_1
+			let s = simple_scale(w.d, u, 8.0);
+			return Quants(low, high, s.xx, s.yy);
+		}
+	}
+}
+
+fn dot_run(q: vec4<u32>, hi: vec4<u32>, lo: vec4<u32>) -> f32 {
+	let h = (dot4I8Packed(q.x, hi.x) + dot4I8Packed(q.y, hi.y)) + (dot4I8Packed(q.z, hi.z) + dot4I8Packed(q.w, hi.w));
+	let l = (dot4I8Packed(q.x, lo.x) + dot4I8Packed(q.y, lo.y)) + (dot4I8Packed(q.z, lo.z) + dot4I8Packed(q.w, lo.w));
+	return f32(256 * h + l);
+}
+
+fn dot_unit(raw: WUnit, u: u32, x: XUnit) -> f32 {
+	let w = quants(raw, u);
+	return (w.scale.x * (x.s0.x * dot_run(w.q0, x.hi0, x.lo0)) + w.offset.x * x.s0.y)
+		+ (w.scale.y * (x.s1.x * dot_run(w.q1, x.hi1, x.lo1)) + w.offset.y * x.s1.y);
+}
+
+var<workgroup> weights: array<f32, HEADS * MOST_SPLITS>; // of each part of each head
+
+// Vector d of a head: its parts, four on their way at a time.
+fn joined(head: u32, d: u32, n: u32) -> vec4<f32> {
+	let dims = p.head_dim / 4u;
+	let first = head * p.splits * (dims + 1u) + d;
+	let weight = head * MOST_SPLITS;
+	var sum = vec4<f32>(0.0);
+	var s = 0u;
+	for (; s + 4u <= n; s += 4u) {
+		let a = part[first + s * (dims + 1u)];
+		let b = part[first + (s + 1u) * (dims + 1u)];
+		let c = part[first + (s + 2u) * (dims + 1u)];
+		let e = part[first + (s + 3u) * (dims + 1u)];
+		sum += (weights[weight + s] * a + weights[weight + s + 1u] * b)
+			+ (weights[weight + s + 2u] * c + weights[weight + s + 3u] * e);
+	}
+	for (; s < n; s++) {
+		sum += weights[weight + s] * part[first + s * (dims + 1u)];
+	}
+	return sum;
+}
+
+fn stage(i: u32) -> f32 {
+	let dims = p.head_dim / 4u;
+	let n_keys = min(rows[0].y + 1u, p.ctx);
+	let step = span(n_keys);
+	let n = (n_keys + step - 1u) / step;
+	for (var head = i / SG; head < p.heads; head += WG / SG) {
+		let first = head * p.splits * (dims + 1u) + dims;
+		var most = -3.4e38;
+		for (var s = i % SG; s < n; s += SG) {
+			most = max(most, part[first + s * (dims + 1u)].x);
+		}
+		most = subgroupMax(most);
+		var total = 0.0;
+		for (var s = i % SG; s < n; s += SG) {
+			let h = part[first + s * (dims + 1u)];
+			let e = exp(h.x - most);
+			weights[head * MOST_SPLITS + s] = e;
+			total += e * h.y;
+		}
+		total = subgroupAdd(total);
+		for (var s = i % SG; s < n; s += SG) {
+			weights[head * MOST_SPLITS + s] /= total;
+		}
+	}
+	workgroupBarrier();
+	let end = 8u * units_of(p.k);
+	for (var first = 0u; first < end; first += WG) {
+		let j = first + i;
+		var v = vec4<f32>(0.0);
+		if (4u * j < p.k) {
+			v = joined(j / dims, j % dims, n);
+			if (GATE) {
+				v /= 1.0 + exp(-q[j / dims * (p.q_stride / 4u) + dims + j % dims]);
+			}
+		}
+		put(j, v);
+	}
+	workgroupBarrier();
+	return 1.0;
+}
+
+var<workgroup> parts: array<f32, 4u * WG / SG>;
+
+// Four sums over the LANES lanes of a team at once: afterwards lane l of the team, l < 4, holds sum l. Uniform control flow only.
+fn team_sum(i: u32, v: vec4<f32>) -> f32 {
+	let high = (i & 2u) != 0u;
+	let pair = select(v.xy, v.zw, high) + subgroupShuffleXor(select(v.zw, v.xy, high), 2u);
+	let odd = (i & 1u) != 0u;
+	var s = select(pair.x, pair.y, odd) + subgroupShuffleXor(select(pair.y, pair.x, odd), 1u);
+	for (var o = 4u; o < SG; o *= 2u) {
+		s += subgroupShuffleXor(s, o);
+	}
+	if (LANES > SG) {
+		workgroupBarrier(); // earlier readers are done
+		if (i % SG < 4u) {
+			parts[i / SG * 4u + i % SG] = s;
+		}
+		workgroupBarrier();
+		if (i % LANES < 4u) {
+			s = 0.0;
+			for (var t = 0u; t < LANES / SG; t++) {
+				s += parts[(i / LANES * (LANES / SG) + t) * 4u + i % LANES];
+			}
+		}
+	}
+	return s;
+}
+// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them. What is multiplied next is on
+// its way early: first while x is staged, then while sums are exchanged. ahead(row) before, store(row, sum) after the sum of a
+// row, in one lane; finish(i, workgroup) at the end, in all.
+override ROWS: u32 = 4u; // 1, 2 or 4
+
+override PREFETCH: bool = true; // load what is multiplied next early; costs registers, so lanes at once
+
+struct Held {
+	w0: WUnit,
+	w1: WUnit,
+	w2: WUnit,
+	w3: WUnit,
+}
+
+// Unit u of rows row to row + ROWS - 1. Rows past the end repeat the last one: nothing is written for them.
+fn take(row: u32, u: u32, nb: u32) -> Held {
+	let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
+	var h: Held;
+	h.w0 = w_unit_at(false, base.x, u, nb);
+	if (ROWS > 1u) {
+		h.w1 = w_unit_at(false, base.y, u, nb);
+	}
+	if (ROWS > 2u) {
+		h.w2 = w_unit_at(false, base.z, u, nb);
+		h.w3 = w_unit_at(false, base.w, u, nb);
+	}
+	return h;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+	let n_units = units_of(p.k);
+	let nb = blocks_of(p.k);
+	let lane = i % LANES;
+	let teams = WG / LANES;
+	let stride = n_wg.x * teams * ROWS;
+	let start = wg.x * teams * ROWS;
+	let mine = i / LANES * ROWS;
+	var held: Held;
+	if (PREFETCH) {
+		held = take(start + mine, min(lane, n_units - 1u), nb);
+	}
+	let scale = stage(i);
+	for (var first = start; first < p.n; first += stride) {
+		let row = first + mine;
+		let writes = lane < ROWS && row + lane < p.n;
+		if (writes) {
+			ahead(p.y_first + row + lane);
+		}
+		var acc = vec4<f32>(0.0);
+		for (var done = 0u; done < n_units; done += LANES) {
+			let u = min(done + lane, n_units - 1u);
+			let x = x_unit_at(u);
+			if (!PREFETCH) {
+				held = take(row, u, nb);
+			}
+			var dots = vec4<f32>(dot_unit(held.w0, u, x), 0.0, 0.0, 0.0);
+			if (ROWS > 1u) {
+				dots.y = dot_unit(held.w1, u, x);
+			}
+			if (ROWS > 2u) {
+				dots.z = dot_unit(held.w2, u, x);
+				dots.w = dot_unit(held.w3, u, x);
+			}
+			acc += select(vec4<f32>(0.0), dots, done + lane < n_units);
+			let more = done + LANES < n_units;
+			if (PREFETCH && (more || first + stride < p.n)) {
+				held = take(select(row + stride, row, more), min(select(lane, done + LANES + lane, more), n_units - 1u), nb);
+			}
+		}
+		let sum = team_sum(i, acc) * scale;
+		if (writes) {
+			store(p.y_first + row + lane, sum);
+		}
+	}
+	finish(i, wg.x);
+}
