@@ -118,6 +118,11 @@ $(FB)/fuzz_%: $(FB)/tests/fuzz/fuzz_%.o $(FB)/libreploid.a
 fuzz: $(FUZZ_BINS)
 
 # ---- clean, install ----
+# One program a tests/bench/NAME.c that links the library; peer_bench.c links another's and is built by tests/bench/run.
+$(B)/bench/%: tests/bench/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(CPPFLAGS_ALL) $(LIB_CFLAGS) $(CFLAGS_ALL) $(LDFLAGS) $< $(LIB) $(LIBS) -o $@
+
 .PHONY: clean install uninstall bench
 clean:
 	$(Q)rm -rf build bin

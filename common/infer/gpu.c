@@ -29,8 +29,8 @@ static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 	const rp_vk_info *d = g->device;
 	/* A lane of a CPU device works alone and shares loads with seven others; lavapipe has four lanes without AVX. */
 	bool can = (d->features & need) == need && (!g->cpu || d->subgroup_size >= 8);
-	bool can_fuse = can && (d->features & RP_VK_DOT8) && d->subgroup_size >= 4 && d->subgroup_size <= 128 && d->max_workgroup >= 256 &&
-		d->max_workgroup_size[0] >= 256 && 256 / d->subgroup_size <= d->max_subgroups && d->max_buffers >= 10;
+	bool can_fuse = can && (d->features & RP_VK_DOT8) && d->subgroup_size >= 4 && d->subgroup_size <= 128 &&
+		d->max_workgroup >= 256 && d->max_workgroup_size[0] >= 256 && 256 / d->subgroup_size <= d->max_subgroups && d->max_buffers >= 10;
 	bool fused = variant != NULL && strcmp(variant, "fused") == 0, subgroup = variant != NULL && strcmp(variant, "subgroup") == 0;
 	if (variant != NULL && !fused && !subgroup && strcmp(variant, "portable") != 0)
 		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable, subgroup or fused", variant);

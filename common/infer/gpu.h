@@ -113,7 +113,8 @@ rp_code rp_gpu_record_input(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_e
 rp_code rp_gpu_record_layers(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_record_logits(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
-/* The same for a list of operations of one row, in as few dispatches as there are kernels for (gpu_fuse.c). */
+enum { RP_GPU_MOST_FUSED = 64 };
+/* The same for a list of at most that many operations of one row, in as few dispatches as there are kernels for (gpu_fuse.c). */
 rp_code rp_gpu_record_fused(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
 /* Pairs of best logits and their ids to run.values, run.ids; *pairs 0: there is no kernel for that here, nothing was recorded. */

@@ -5,7 +5,15 @@
 
 #include <string.h>
 
-enum { WG = 256, MOST_LANES = 128, MOST_SPLITS = 64, MOST_OPS = 64, SHARED_REST = 12288, MOST_HEADS = 32, GLU_ROWS = 2, HEAD_ROWS = 2, HEAD_PREFETCH = 0 };
+enum {
+	WG = 256, /* of attention */
+	MOST_LANES = 128,
+	MOST_SPLITS = 64, /* as in the kernels */
+	MOST_HEADS = 32,
+	SHARED_REST = 12288, /* bytes of workgroup memory beside the row of x, at most */
+	GLU_ROWS = 2,        /* rows in flight, measured: of each matrix; of the last product */
+	HEAD_ROWS = 2,
+};
 
 typedef struct fuse {
 	rp_gpu *g;
@@ -15,7 +23,7 @@ typedef struct fuse {
 	uint32_t layer;
 	const rp_op *ops;
 	uint32_t n;
-	bool done[MOST_OPS];
+	bool done[RP_GPU_MOST_FUSED];
 	const rp_op *norm; /* put off: readers of its output read its input, and norm it */
 	const rp_op *gates[2], *gates_norm; /* products a and b put off to the delta rule, and the norm before them */
 	uint32_t share;    /* rows of all the products that run side by side with the one being recorded */
@@ -168,7 +176,7 @@ static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
 		m.w.n_binds = fixed;
 		rp_work_bind(&m.w, weight->ranges[r].buf);
 		rp_work_bind(&m.w, y);
-		rp_work_bind(&m.w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(f->g, f->s, op->in[1]) : rp_gpu_slot(f->g, f->s, op->in[0]));
+		rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->in[op->n_in > 1 && op->in[1] != op->out]));
 		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
 	}
 	return rc;
@@ -236,7 +244,8 @@ static bool is_gated(const fuse *f, uint32_t i)
 	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
 	if (!is_quant_product(f, i + 1) || only_reader(f, i) != i + 1)
 		return false;
-	return op->in[0] == norm->out && op->n_in == 2 && op->in[1] == op->out && norm->group % 16 == 0 && matrix(f, op)->k % norm->group == 0;
+	return op->in[0] == norm->out && op->n_in == 2 && op->in[1] == op->out && norm->group % 16 == 0 &&
+		matrix(f, op)->k % norm->group == 0;
 }
 
 static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
@@ -299,7 +308,8 @@ static bool are_heads(const fuse *f, uint32_t i, heads *h)
 	if (h->split != NULL)
 		ok = ok && h->split->out == q && h->split->head_dim == a->head_dim;
 	const rp_op *gate = h->end < f->n ? &f->ops[h->end] : NULL;
-	if (h->split != NULL && gate != NULL && gate->kind == RP_OP_SIGMOID_MUL && in_place(gate, a->out) && gate->in[1] == h->split->out1) {
+	if (h->split != NULL && gate != NULL && gate->kind == RP_OP_SIGMOID_MUL && in_place(gate, a->out) &&
+		gate->in[1] == h->split->out1) {
 		h->gate = gate;
 		h->end++;
 	}
@@ -534,8 +544,9 @@ static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 rp_code rp_gpu_record_fused(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
 {
-	fuse f = { .g = g, .c = c, .s = s, .cache = &g->caches[layer - g->engine->opts.layer_first], .layer = layer, .ops = ops, .n = n };
-	rp_code rc = n <= MOST_OPS ? RP_OK : rp_fail(err, RP_INTERNAL, "a layer of %u operations, at most %d are fused", n, MOST_OPS);
+	fuse f = { .g = g, .c = c, .s = s, .layer = layer, .ops = ops, .n = n };
+	rp_code rc = RP_OK;
+	f.cache = &g->caches[layer - g->engine->opts.layer_first];
 	for (uint32_t i = 0; i < n && rc == RP_OK; i++) {
 		if (f.done[i])
 			continue;
@@ -560,7 +571,6 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 		return rc;
 	f.norm = &f.ops[0];
 	rp_work_const(&m.w, "ROWS", HEAD_ROWS);
-	rp_work_const(&m.w, "PREFETCH", HEAD_PREFETCH);
 	bind_x(&f, &m, &f.ops[1]);
 	rp_work_bind(&m.w, weight->ranges[0].buf);
 	rp_work_bind(&m.w, g->run.values);

@@ -14,7 +14,8 @@ static uint32_t slices(const rp_gpu *g)
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_run *r = &g->run;
-	uint64_t pairs = (slices(g) > RP_WIDE_BEST ? slices(g) : RP_WIDE_BEST) * sizeof(uint32_t), ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
+	uint64_t pairs = (slices(g) > RP_WIDE_BEST ? slices(g) : RP_WIDE_BEST) * sizeof(uint32_t);
+	uint64_t ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
 	rp_code rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, g->segs_at + sizeof(rp_batch_segment), "batch of greedy decode", &r->batch, err);
 	if (rc == RP_OK)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, pairs, "best logits", &r->values, err);
@@ -164,7 +165,8 @@ static rp_code submit_block(greedy *d, int turn, uint32_t most, rp_error *err)
 static rp_code see(greedy *d, uint32_t id, rp_error *err)
 {
 	if (id == UINT32_MAX)
-		return rp_fail(err, RP_MODEL, "the model gave no finite largest value: its weights are damaged, or the device computes wrongly");
+		return rp_fail(err, RP_MODEL,
+			"the model gave no finite largest value: its weights are damaged, or the device computes wrongly");
 	d->seen++;
 	rp_code rc = d->on_id(d->user, id, &d->stopped, err);
 	for (uint32_t i = 0; i < d->o->n_ends; i++)

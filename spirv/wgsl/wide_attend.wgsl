@@ -114,14 +114,16 @@ var<workgroup> x_scale: array<vec2<f32>, RUNS>; // scale, sum of the run
 // Vector j of x: every four lanes of a subgroup, with j a multiple of four in the first of them, make a run. All lanes call this
 // together; those whose run is past the end write nothing.
 fn put(j: u32, v: vec4<f32>) {
-	let a = abs(v);
-	var most = max(max(a.x, a.y), max(a.z, a.w));
-	most = max(most, subgroupShuffleXor(most, 1u));
-	most = max(most, subgroupShuffleXor(most, 2u));
-	var sum = (v.x + v.y) + (v.z + v.w);
+	// as bits, positive floats keep their order and what is no number is the largest
+	let a = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+	var bits = max(max(a.x, a.y), max(a.z, a.w));
+	bits = max(bits, subgroupShuffleXor(bits, 1u));
+	bits = max(bits, subgroupShuffleXor(bits, 2u));
+	let most = bitcast<f32>(bits);
+	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
+	var sum = (q.x + q.y) + (q.z + q.w); // of what is multiplied, so that its rounding meets whole weights, not quants
 	sum += subgroupShuffleXor(sum, 1u);
 	sum += subgroupShuffleXor(sum, 2u);
-	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
 	let hi = pack4xI8((q + 128) >> vec4<u32>(8u));
 	let lo = pack4xI8(q);
 	// even lanes gather the high bytes of the run, odd lanes the low ones
@@ -139,7 +141,7 @@ fn put(j: u32, v: vec4<f32>) {
 				x_lo[r] = all;
 			}
 			case 2u: {
-				x_scale[r] = vec2<f32>(most / 32512.0, sum);
+				x_scale[r] = most / 32512.0 * vec2<f32>(1.0, f32(sum));
 			}
 			default: {
 			}
@@ -395,74 +397,47 @@ fn team_sum(i: u32, v: vec4<f32>) -> f32 {
 	}
 	return s;
 }
-// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them. What is multiplied next is on
-// its way early: first while x is staged, then while sums are exchanged. ahead(row) before, store(row, sum) after the sum of a
-// row, in one lane; finish(i, workgroup) at the end, in all.
+// Teams of LANES lanes take ROWS rows of w at a time, as often as the grid needs to cover all of them. ahead(row) before the sum of a
+// row, store(row, sum) after it, in one lane; finish(i, workgroup) at the end, in all.
 override ROWS: u32 = 4u; // 1, 2 or 4
-
-override PREFETCH: bool = true; // load what is multiplied next early; costs registers, so lanes at once
-
-struct Held {
-	w0: WUnit,
-	w1: WUnit,
-	w2: WUnit,
-	w3: WUnit,
-}
-
-// Unit u of rows row to row + ROWS - 1. Rows past the end repeat the last one: nothing is written for them.
-fn take(row: u32, u: u32, nb: u32) -> Held {
-	let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
-	var h: Held;
-	h.w0 = w_unit_at(false, base.x, u, nb);
-	if (ROWS > 1u) {
-		h.w1 = w_unit_at(false, base.y, u, nb);
-	}
-	if (ROWS > 2u) {
-		h.w2 = w_unit_at(false, base.z, u, nb);
-		h.w3 = w_unit_at(false, base.w, u, nb);
-	}
-	return h;
-}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+	let scale = stage(i);
 	let n_units = units_of(p.k);
 	let nb = blocks_of(p.k);
 	let lane = i % LANES;
 	let teams = WG / LANES;
 	let stride = n_wg.x * teams * ROWS;
-	let start = wg.x * teams * ROWS;
-	let mine = i / LANES * ROWS;
-	var held: Held;
-	if (PREFETCH) {
-		held = take(start + mine, min(lane, n_units - 1u), nb);
-	}
-	let scale = stage(i);
-	for (var first = start; first < p.n; first += stride) {
-		let row = first + mine;
+	for (var first = wg.x * teams * ROWS; first < p.n; first += stride) {
+		let row = first + i / LANES * ROWS;
 		let writes = lane < ROWS && row + lane < p.n;
 		if (writes) {
 			ahead(p.y_first + row + lane);
 		}
+		// rows past the end repeat the last one; nothing is written for them
+		let base = p.w_base + min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.n - 1u)) * p.w_stride;
 		var acc = vec4<f32>(0.0);
-		for (var done = 0u; done < n_units; done += LANES) {
-			let u = min(done + lane, n_units - 1u);
+		for (var u = lane; u < n_units; u += LANES) {
 			let x = x_unit_at(u);
-			if (!PREFETCH) {
-				held = take(row, u, nb);
-			}
-			var dots = vec4<f32>(dot_unit(held.w0, u, x), 0.0, 0.0, 0.0);
+			let w0 = w_unit_at(false, base.x, u, nb);
+			var w1: WUnit;
+			var w2: WUnit;
+			var w3: WUnit;
 			if (ROWS > 1u) {
-				dots.y = dot_unit(held.w1, u, x);
+				w1 = w_unit_at(false, base.y, u, nb);
 			}
 			if (ROWS > 2u) {
-				dots.z = dot_unit(held.w2, u, x);
-				dots.w = dot_unit(held.w3, u, x);
+				w2 = w_unit_at(false, base.z, u, nb);
+				w3 = w_unit_at(false, base.w, u, nb);
 			}
-			acc += select(vec4<f32>(0.0), dots, done + lane < n_units);
-			let more = done + LANES < n_units;
-			if (PREFETCH && (more || first + stride < p.n)) {
-				held = take(select(row + stride, row, more), min(select(lane, done + LANES + lane, more), n_units - 1u), nb);
+			acc.x += dot_unit(w0, u, x);
+			if (ROWS > 1u) {
+				acc.y += dot_unit(w1, u, x);
+			}
+			if (ROWS > 2u) {
+				acc.z += dot_unit(w2, u, x);
+				acc.w += dot_unit(w3, u, x);
 			}
 		}
 		let sum = team_sum(i, acc) * scale;

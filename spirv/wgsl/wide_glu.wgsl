@@ -94,14 +94,16 @@ var<workgroup> x_scale: array<vec2<f32>, RUNS>; // scale, sum of the run
 // Vector j of x: every four lanes of a subgroup, with j a multiple of four in the first of them, make a run. All lanes call this
 // together; those whose run is past the end write nothing.
 fn put(j: u32, v: vec4<f32>) {
-	let a = abs(v);
-	var most = max(max(a.x, a.y), max(a.z, a.w));
-	most = max(most, subgroupShuffleXor(most, 1u));
-	most = max(most, subgroupShuffleXor(most, 2u));
-	var sum = (v.x + v.y) + (v.z + v.w);
+	// as bits, positive floats keep their order and what is no number is the largest
+	let a = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+	var bits = max(max(a.x, a.y), max(a.z, a.w));
+	bits = max(bits, subgroupShuffleXor(bits, 1u));
+	bits = max(bits, subgroupShuffleXor(bits, 2u));
+	let most = bitcast<f32>(bits);
+	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
+	var sum = (q.x + q.y) + (q.z + q.w); // of what is multiplied, so that its rounding meets whole weights, not quants
 	sum += subgroupShuffleXor(sum, 1u);
 	sum += subgroupShuffleXor(sum, 2u);
-	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
 	let hi = pack4xI8((q + 128) >> vec4<u32>(8u));
 	let lo = pack4xI8(q);
 	// even lanes gather the high bytes of the run, odd lanes the low ones
@@ -119,7 +121,7 @@ fn put(j: u32, v: vec4<f32>) {
 				x_lo[r] = all;
 			}
 			case 2u: {
-				x_scale[r] = vec2<f32>(most / 32512.0, sum);
+				x_scale[r] = most / 32512.0 * vec2<f32>(1.0, f32(sum));
 			}
 			default: {
 			}
@@ -349,59 +351,33 @@ fn team_sum(i: u32, v: vec4<f32>) -> f32 {
 
 override ROWS: u32 = 2u; // of each matrix: 1 or 2
 
-override PREFETCH: bool = true; // load what is multiplied next early; costs registers, so lanes at once
-
-struct Held {
-	g0: WUnit,
-	g1: WUnit,
-	u0: WUnit,
-	u1: WUnit,
-}
-
-fn take(row: u32, u: u32, nb: u32) -> Held {
-	let base = p.w_base + min(vec2<u32>(row, row + 1u), vec2<u32>(p.n - 1u)) * p.w_stride;
-	var h: Held;
-	h.g0 = w_unit_at(false, base.x, u, nb);
-	h.u0 = w_unit_at(true, base.x, u, nb);
-	if (ROWS > 1u) {
-		h.g1 = w_unit_at(false, base.y, u, nb);
-		h.u1 = w_unit_at(true, base.y, u, nb);
-	}
-	return h;
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) n_wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+	let scale = stage(i);
 	let n_units = units_of(p.k);
 	let nb = blocks_of(p.k);
 	let lane = i % LANES;
 	let teams = WG / LANES;
 	let stride = n_wg.x * teams * ROWS;
-	let start = wg.x * teams * ROWS;
-	let mine = i / LANES * ROWS;
-	var held: Held;
-	if (PREFETCH) {
-		held = take(start + mine, min(lane, n_units - 1u), nb);
-	}
-	let scale = stage(i);
-	for (var first = start; first < p.n; first += stride) {
-		let row = first + mine;
+	for (var first = wg.x * teams * ROWS; first < p.n; first += stride) {
+		let row = first + i / LANES * ROWS;
+		let base = p.w_base + min(vec2<u32>(row, row + 1u), vec2<u32>(p.n - 1u)) * p.w_stride;
 		var acc = vec4<f32>(0.0);
-		for (var done = 0u; done < n_units; done += LANES) {
-			let u = min(done + lane, n_units - 1u);
+		for (var u = lane; u < n_units; u += LANES) {
 			let x = x_unit_at(u);
-			if (!PREFETCH) {
-				held = take(row, u, nb);
-			}
-			var dots = vec4<f32>(dot_unit(held.g0, u, x), 0.0, dot_unit(held.u0, u, x), 0.0);
+			let g0 = w_unit_at(false, base.x, u, nb);
+			let u0 = w_unit_at(true, base.x, u, nb);
+			var g1: WUnit;
+			var u1: WUnit;
 			if (ROWS > 1u) {
-				dots.y = dot_unit(held.g1, u, x);
-				dots.w = dot_unit(held.u1, u, x);
+				g1 = w_unit_at(false, base.y, u, nb);
+				u1 = w_unit_at(true, base.y, u, nb);
 			}
-			acc += select(vec4<f32>(0.0), dots, done + lane < n_units);
-			let more = done + LANES < n_units;
-			if (PREFETCH && (more || first + stride < p.n)) {
-				held = take(select(row + stride, row, more), min(select(lane, done + LANES + lane, more), n_units - 1u), nb);
+			acc.x += dot_unit(g0, u, x);
+			acc.z += dot_unit(u0, u, x);
+			if (ROWS > 1u) {
+				acc.y += dot_unit(g1, u, x);
+				acc.w += dot_unit(u1, u, x);
 			}
 		}
 		let sum = team_sum(i, acc) * scale;

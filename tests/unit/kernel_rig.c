@@ -2,6 +2,8 @@
 
 #include "vk_hold.h"
 
+#include "infer/repack.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +54,11 @@ void rig_ready(void)
 		printf("SKIP: %s\n", why_none);
 		skip();
 	}
+}
+
+const rp_vk_info *rig_device(void)
+{
+	return rp_vk_describe(device);
 }
 
 bool rig_has(const char *kernel)
@@ -113,7 +120,7 @@ static void read_back(const rig_call *c, rp_vk_buf **bufs)
 	}
 }
 
-void rig_run(const rig_call *c)
+static void run(const rig_call *c, uint32_t subgroup)
 {
 	enum { MAX_ARGS = 10 };
 	rp_vk_buf *bufs[MAX_ARGS] = { 0 };
@@ -124,7 +131,7 @@ void rig_run(const rig_call *c)
 
 	assert_true(c->n_args <= MAX_ARGS);
 	upload(c, bufs, binds);
-	ok(rp_vk_pipeline_get(device, rp_kernel_find(c->kernel), c->consts, c->n_consts, NULL, 0, &pipe, &err), &err, c);
+	ok(rp_vk_pipeline_get(device, rp_kernel_find(c->kernel), c->consts, c->n_consts, NULL, subgroup, &pipe, &err), &err, c);
 	ok(rp_vk_cmd_new(device, c->kernel, &cmd, &err), &err, c);
 	ok(rp_vk_cmd_begin(cmd, 0, &err), &err, c);
 	ok(rp_vk_cmd_dispatch(cmd, pipe, binds, c->n_args + 1, c->push, c->push_bytes, c->grid.x, c->grid.y, c->grid.z, &err), &err,
@@ -135,6 +142,16 @@ void rig_run(const rig_call *c)
 	rp_vk_cmd_free(cmd);
 	for (size_t i = 0; i < c->n_args; i++)
 		rp_vk_buf_free(bufs[i]);
+}
+
+void rig_run(const rig_call *c)
+{
+	run(c, 0);
+}
+
+void rig_run_subgroup(const rig_call *c)
+{
+	run(c, rp_vk_describe(device)->subgroup_size);
 }
 
 /* ---- random numbers: xorshift64* ---- */
@@ -222,6 +239,30 @@ void *rig_weights(rp_dtype t, size_t n, size_t k)
 			fill_block(t, w + at, info->block_bytes);
 	}
 	return w;
+}
+
+rig_matrix rig_matrix_new(rp_dtype t, uint32_t n, uint32_t k)
+{
+	rig_matrix w = { .type = t, .n = n, .k = k };
+	uint64_t stride = 0, row = 0;
+	assert_true(rp_repack_stride(t, k, &stride) && rp_dtype_row_bytes(t, k, &row));
+	void *raw = rig_weights(t, n, k);
+	w.bytes = RIG_GAP * 16 + n * stride;
+	w.stride = (uint32_t)(stride / 16);
+	w.repacked = rp_alloc(w.bytes);
+	w.values = rp_alloc_array((size_t)n * k, sizeof *w.values);
+	assert_true(w.repacked != NULL && w.values != NULL);
+	rp_repack_rows(t, raw, n, k, w.repacked + RIG_GAP * 16);
+	for (uint32_t j = 0; j < n; j++)
+		rp_dequant(t, (char *)raw + j * row, k, w.values + (size_t)j * k);
+	free(raw);
+	return w;
+}
+
+void rig_matrix_free(rig_matrix *w)
+{
+	free(w->repacked);
+	free(w->values);
 }
 
 /* ---- comparing ---- */

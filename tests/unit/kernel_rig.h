@@ -37,6 +37,8 @@ typedef struct rig_call {
 
 /* Fails the test when the call fails or writes outside an output. */
 void rig_run(const rig_call *c);
+/* The same with the device's subgroup size required. */
+void rig_run_subgroup(const rig_call *c);
 
 /* Does the device run this kernel (features, and that it is built in)? A portable kernel that is missing fails the test. */
 bool rig_has(const char *kernel);
@@ -50,6 +52,21 @@ float *rig_floats(size_t n, float scale); /* normal; free() it */
 
 /* Random weights of n rows of k values, every bit pattern of the quants, scales of either sign, some of them subnormal. */
 void *rig_weights(rp_dtype t, size_t n, size_t k);
+
+/* A matrix as kernels read it, and its values. It starts RIG_GAP units of 16 bytes into `repacked`, as ranges may. */
+enum { RIG_GAP = 5 };
+typedef struct rig_matrix {
+	rp_dtype type;
+	uint32_t n, k;
+	char *repacked;
+	size_t bytes;    /* of repacked */
+	uint32_t stride; /* units of 16 bytes */
+	float *values;   /* [n, k] */
+} rig_matrix;
+rig_matrix rig_matrix_new(rp_dtype t, uint32_t n, uint32_t k);
+void rig_matrix_free(rig_matrix *w);
+
+const rp_vk_info *rig_device(void); /* after rig_ready() */
 
 /* Sum of squared differences over sum of squares; infinite when y has what is not a number and want has not. */
 double rig_nmse(const float *y, const double *want, size_t n);

@@ -13,41 +13,6 @@
 
 #include <cmocka.h>
 
-enum { FIRST_GAP = 5 }; /* units of 16 bytes before the range, as when a range starts at an unaligned place */
-
-typedef struct weights {
-	rp_dtype type;
-	uint32_t n, k;
-	void *repacked; /* FIRST_GAP units, then the rows */
-	size_t bytes;
-	uint32_t stride; /* units of 16 bytes */
-	float *values;   /* [n, k] */
-} weights;
-
-static weights make_weights(rp_dtype t, uint32_t n, uint32_t k)
-{
-	weights w = { .type = t, .n = n, .k = k };
-	uint64_t stride = 0, row = 0;
-	assert_true(rp_repack_stride(t, k, &stride) && rp_dtype_row_bytes(t, k, &row));
-	void *raw = rig_weights(t, n, k);
-	w.bytes = FIRST_GAP * 16 + n * stride;
-	w.stride = (uint32_t)(stride / 16);
-	w.repacked = rp_alloc(w.bytes);
-	w.values = rp_alloc_array((size_t)n * k, sizeof *w.values);
-	assert_true(w.repacked != NULL && w.values != NULL);
-	rp_repack_rows(t, raw, n, k, (char *)w.repacked + FIRST_GAP * 16);
-	for (uint32_t j = 0; j < n; j++)
-		rp_dequant(t, (char *)raw + j * row, k, w.values + (size_t)j * k);
-	free(raw);
-	return w;
-}
-
-static void free_weights(weights *w)
-{
-	free(w->repacked);
-	free(w->values);
-}
-
 enum { NO_RESIDUAL, IN_PLACE, SEPARATE };
 
 typedef struct product {
@@ -59,7 +24,7 @@ typedef struct product {
 /* The bound: what double sums differ from float sums of k terms, generously; the worst types cancel (d q + m). */
 static const double BOUND = 1e-11;
 
-static void check_product(const weights *w, const product *c)
+static void check_product(const rig_matrix *w, const product *c)
 {
 	enum { EXTRA = 3 }; /* columns of y on either side that belong to other ranges */
 	uint32_t width = w->n + 2 * EXTRA;
@@ -78,7 +43,7 @@ static void check_product(const weights *w, const product *c)
 				sum += (double)x[(size_t)r * w->k + i] * w->values[(size_t)(j - EXTRA) * w->k + i];
 			want[at] = sum;
 		}
-	rp_args_matmul p = { .k = w->k, .n = w->n, .n_rows = c->rows, .w_base = FIRST_GAP, .w_stride = w->stride, .y_first = EXTRA,
+	rp_args_matmul p = { .k = w->k, .n = w->n, .n_rows = c->rows, .w_base = RIG_GAP, .w_stride = w->stride, .y_first = EXTRA,
 		.y_stride = width };
 	rp_vk_const consts[] = {
 		{ "QUANT", (uint32_t)w->type },
@@ -89,7 +54,7 @@ static void check_product(const weights *w, const product *c)
 		{ "TILE_M", c->shape.tile_m },
 	};
 	bool tiled = strcmp(c->kernel, "matmul") == 0;
-	rig_arg args[] = { RIG_IN(x, c->rows * w->k), RIG_IN((char *)w->repacked, w->bytes), RIG_OUT(y, ny),
+	rig_arg args[] = { RIG_IN(x, c->rows * w->k), RIG_IN(w->repacked, w->bytes), RIG_OUT(y, ny),
 		c->residual == SEPARATE ? RIG_IN(res, ny) : RIG_IN(x, c->rows * w->k) };
 	rp_grid grid = tiled ? rp_grid_matmul(&p) : rp_grid_matvec(&p, c->shape);
 	rig_run(&(rig_call){ c->kernel, consts, tiled ? 3 : 6, &p, sizeof p, grid, args, 4 });
@@ -126,9 +91,9 @@ static void each_type(const char *kernel, const variation *v, size_t n_variation
 		const uint32_t ks[] = { block == 1 ? 36 : block, block == 32 ? 32 * 19 : 512, 700 };
 		for (size_t i = 0; i < (block == 32 ? 2 : 3); i++, turn++) {
 			const variation *one = &v[turn % n_variations];
-			weights w = make_weights(t, i == 0 ? 1 : 37, ks[i]);
+			rig_matrix w = rig_matrix_new(t, i == 0 ? 1 : 37, ks[i]);
 			check_product(&w, &(product){ kernel, one->rows, one->residual, one->shape });
-			free_weights(&w);
+			rig_matrix_free(&w);
 		}
 	}
 }
@@ -161,10 +126,10 @@ static void thousand_rows(void **state)
 {
 	(void)state;
 	rig_ready();
-	weights w = make_weights(RP_Q4_1, 65, 96);
+	rig_matrix w = rig_matrix_new(RP_Q4_1, 65, 96);
 	check_product(&w, &(product){ "matvec", 1000, NO_RESIDUAL, { 16, 1, 8 } });
 	check_product(&w, &(product){ "matmul", 1000, NO_RESIDUAL, { 0 } });
-	free_weights(&w);
+	rig_matrix_free(&w);
 }
 
 /* More rows of w than workgroups fit along one axis. */
@@ -172,16 +137,16 @@ static void long_vocabulary(void **state)
 {
 	(void)state;
 	rig_ready();
-	weights w = make_weights(RP_Q4_0, 4 * 65535 + 9, 32);
+	rig_matrix w = rig_matrix_new(RP_Q4_0, 4 * 65535 + 9, 32);
 	check_product(&w, &(product){ "matvec", 2, NO_RESIDUAL, { 4, 4, 1 } });
-	free_weights(&w);
+	rig_matrix_free(&w);
 }
 
 /* Decoding is exact: the same arithmetic as rp_dequant, and every product in it fits a float. */
 static void embed_type(rp_dtype t, uint32_t width)
 {
 	enum { VOCAB = 50, SPLIT = 23, ROWS = 9 };
-	weights w = make_weights(t, VOCAB, width);
+	rig_matrix w = rig_matrix_new(t, VOCAB, width);
 	const uint32_t ids[ROWS] = { 0, 22, 23, 49, 1, 7, 7, 48, 30 };
 	rp_batch_row rows[ROWS] = { 0 };
 	float *y = rig_floats((size_t)ROWS * width, 1.0f);
@@ -189,7 +154,7 @@ static void embed_type(rp_dtype t, uint32_t width)
 		rows[r].token = ids[r];
 	for (int part = 0; part < 2; part++) { /* the table in two ranges */
 		rp_args_embed p = { .width = width, .n_rows = ROWS, .w_first = part ? SPLIT : 0, .w_count = part ? VOCAB - SPLIT : SPLIT,
-			.w_base = FIRST_GAP + (part ? SPLIT * w.stride : 0), .w_stride = w.stride };
+			.w_base = RIG_GAP + (part ? SPLIT * w.stride : 0), .w_stride = w.stride };
 		rig_arg args[] = { RIG_IN((char *)w.repacked, w.bytes), RIG_IN(rows, ROWS), RIG_OUT(y, ROWS * width) };
 		rp_vk_const konst = { "QUANT", (uint32_t)t };
 		rig_run(&(rig_call){ "embed", &konst, 1, &p, sizeof p, rp_grid_embed(&p, t, 64), args, 3 });
@@ -200,7 +165,7 @@ static void embed_type(rp_dtype t, uint32_t width)
 				fail_msg("embed %s: value %u of id %u is %a, not %a", rp_dtype_get(t)->name, i, ids[r], (double)y[r * width + i],
 					(double)w.values[ids[r] * width + i]);
 	free(y);
-	free_weights(&w);
+	rig_matrix_free(&w);
 }
 
 static void embed(void **state)

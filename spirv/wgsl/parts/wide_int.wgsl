@@ -7,14 +7,16 @@ var<workgroup> x_scale: array<vec2<f32>, RUNS>; // scale, sum of the run
 // Vector j of x: every four lanes of a subgroup, with j a multiple of four in the first of them, make a run. All lanes call this
 // together; those whose run is past the end write nothing.
 fn put(j: u32, v: vec4<f32>) {
-	let a = abs(v);
-	var most = max(max(a.x, a.y), max(a.z, a.w));
-	most = max(most, subgroupShuffleXor(most, 1u));
-	most = max(most, subgroupShuffleXor(most, 2u));
-	var sum = (v.x + v.y) + (v.z + v.w);
+	// as bits, positive floats keep their order and what is no number is the largest
+	let a = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+	var bits = max(max(a.x, a.y), max(a.z, a.w));
+	bits = max(bits, subgroupShuffleXor(bits, 1u));
+	bits = max(bits, subgroupShuffleXor(bits, 2u));
+	let most = bitcast<f32>(bits);
+	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
+	var sum = (q.x + q.y) + (q.z + q.w); // of what is multiplied, so that its rounding meets whole weights, not quants
 	sum += subgroupShuffleXor(sum, 1u);
 	sum += subgroupShuffleXor(sum, 2u);
-	let q = vec4<i32>(round(v * select(32512.0 / most, 0.0, most < 1e-30)));
 	let hi = pack4xI8((q + 128) >> vec4<u32>(8u));
 	let lo = pack4xI8(q);
 	// even lanes gather the high bytes of the run, odd lanes the low ones
@@ -32,7 +34,7 @@ fn put(j: u32, v: vec4<f32>) {
 				x_lo[r] = all;
 			}
 			case 2u: {
-				x_scale[r] = vec2<f32>(most / 32512.0, sum);
+				x_scale[r] = most / 32512.0 * vec2<f32>(1.0, f32(sum));
 			}
 			default: {
 			}
