@@ -13,7 +13,7 @@
 #include "store/part.h"
 #include "store/pieces.h"
 
-enum { RP_JOB_POOL_BYTES = 40 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4 };
+enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4 };
 
 /* Where bytes come from: one a mirror. Score and trouble are counted here, for all files. */
 typedef struct rp_origin {
