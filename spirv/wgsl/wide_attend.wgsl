@@ -335,22 +335,25 @@ fn stage(i: u32) -> f32 {
 	let n_keys = min(rows[0].y + 1u, p.ctx);
 	let step = span(n_keys);
 	let n = (n_keys + step - 1u) / step;
-	for (var head = i / SG; head < p.heads; head += WG / SG) {
+	// All subgroups take all turns, the last ones without a head: a subgroup operation wants uniform control flow.
+	for (var turn = 0u; turn < p.heads; turn += WG / SG) {
+		let head = turn + i / SG;
+		let end = select(0u, n, head < p.heads);
 		let first = head * p.splits * (dims + 1u) + dims;
 		var most = -3.4e38;
-		for (var s = i % SG; s < n; s += SG) {
+		for (var s = i % SG; s < end; s += SG) {
 			most = max(most, part[first + s * (dims + 1u)].x);
 		}
 		most = subgroupMax(most);
 		var total = 0.0;
-		for (var s = i % SG; s < n; s += SG) {
+		for (var s = i % SG; s < end; s += SG) {
 			let h = part[first + s * (dims + 1u)];
 			let e = exp(h.x - most);
 			weights[head * MOST_SPLITS + s] = e;
 			total += e * h.y;
 		}
 		total = subgroupAdd(total);
-		for (var s = i % SG; s < n; s += SG) {
+		for (var s = i % SG; s < end; s += SG) {
 			weights[head * MOST_SPLITS + s] /= total;
 		}
 	}
