@@ -34,18 +34,6 @@ static void text_device(const rp_vk_info *d, rp_buf *out)
 	rp_buf_addc(out, '\n');
 }
 
-static void str(rp_jsonw *w, const char *key, const char *value)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_str(w, value);
-}
-
-static void u64(rp_jsonw *w, const char *key, uint64_t value)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_u64(w, value);
-}
-
 static void json_heaps(const rp_vk_info *d, rp_jsonw *w)
 {
 	rp_jsonw_key(w, "heaps");
@@ -53,9 +41,9 @@ static void json_heaps(const rp_vk_info *d, rp_jsonw *w)
 	for (uint32_t i = 0; i < d->n_heaps; i++) {
 		const rp_vk_heap *h = &d->heaps[i];
 		rp_jsonw_object(w);
-		u64(w, "size", h->size);
-		u64(w, "budget", h->budget);
-		u64(w, "used", h->used);
+		rp_jsonw_pair_u64(w, "size", h->size);
+		rp_jsonw_pair_u64(w, "budget", h->budget);
+		rp_jsonw_pair_u64(w, "used", h->used);
 		rp_jsonw_key(w, "local");
 		rp_jsonw_bool(w, h->local);
 		rp_jsonw_end(w);
@@ -68,22 +56,22 @@ static void json_device(const rp_vk_info *d, rp_jsonw *w)
 	char api[40];
 	snprintf(api, sizeof api, "%u.%u.%u", d->api_major, d->api_minor, d->api_patch);
 	rp_jsonw_object(w);
-	str(w, "type", "device");
-	str(w, "schema", DEVICES_SCHEMA);
-	u64(w, "index", d->index);
-	str(w, "name", d->name);
-	str(w, "kind", rp_vk_type_name(d->type));
-	str(w, "driver", d->driver);
-	str(w, "driver_info", d->driver_info);
-	str(w, "vulkan", api);
+	rp_jsonw_pair_str(w, "type", "device");
+	rp_jsonw_pair_str(w, "schema", DEVICES_SCHEMA);
+	rp_jsonw_pair_u64(w, "index", d->index);
+	rp_jsonw_pair_str(w, "name", d->name);
+	rp_jsonw_pair_str(w, "kind", rp_vk_type_name(d->type));
+	rp_jsonw_pair_str(w, "driver", d->driver);
+	rp_jsonw_pair_str(w, "driver_info", d->driver_info);
+	rp_jsonw_pair_str(w, "vulkan", api);
 	rp_jsonw_key(w, "usable");
 	rp_jsonw_bool(w, d->usable);
-	str(w, "why_not", d->usable ? NULL : d->why_not);
+	rp_jsonw_pair_str(w, "why_not", d->usable ? NULL : d->why_not);
 	json_heaps(d, w);
-	u64(w, "max_binding", d->max_binding);
-	u64(w, "max_allocation", d->max_allocation);
-	u64(w, "max_shared", d->max_shared);
-	u64(w, "subgroup_size", d->subgroup_size);
+	rp_jsonw_pair_u64(w, "max_binding", d->max_binding);
+	rp_jsonw_pair_u64(w, "max_allocation", d->max_allocation);
+	rp_jsonw_pair_u64(w, "max_shared", d->max_shared);
+	rp_jsonw_pair_u64(w, "subgroup_size", d->subgroup_size);
 	rp_jsonw_key(w, "features");
 	rp_jsonw_array(w);
 	for (unsigned bit = 0; bit < RP_VK_N_FEATURES; bit++) {
@@ -103,12 +91,12 @@ static void cpu(bool json, rp_buf *out, rp_jsonw *w)
 		return;
 	}
 	rp_jsonw_object(w);
-	str(w, "type", "device");
-	str(w, "schema", DEVICES_SCHEMA);
+	rp_jsonw_pair_str(w, "type", "device");
+	rp_jsonw_pair_str(w, "schema", DEVICES_SCHEMA);
 	rp_jsonw_key(w, "index");
 	rp_jsonw_null(w);
-	str(w, "name", "cpu");
-	str(w, "kind", "cpu-engine");
+	rp_jsonw_pair_str(w, "name", "cpu");
+	rp_jsonw_pair_str(w, "kind", "cpu-engine");
 	rp_jsonw_key(w, "usable");
 	rp_jsonw_bool(w, true);
 	rp_jsonw_end(w);

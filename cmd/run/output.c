@@ -76,24 +76,6 @@ static rp_code finish(rp_jsonw *w, rp_buf *line, rp_error *err)
 	return code;
 }
 
-static void str(rp_jsonw *w, const char *key, const char *value)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_str(w, value);
-}
-
-static void u64(rp_jsonw *w, const char *key, uint64_t value)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_u64(w, value);
-}
-
-static void f64(rp_jsonw *w, const char *key, double value)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_f64(w, value);
-}
-
 /* One of a row of ids, in the form --prompt-ids takes. */
 static rp_code write_id(size_t at, uint32_t id, rp_error *err)
 {
@@ -117,8 +99,8 @@ rp_code run_write_prompt(const run_state *r, rp_error *err)
 	rp_jsonw w;
 	rp_buf line;
 	begin(&w, &line, "prompt");
-	str(&w, "schema", RUN_SCHEMA);
-	str(&w, "template", rp_template_name(r->chat.type));
+	rp_jsonw_pair_str(&w, "schema", RUN_SCHEMA);
+	rp_jsonw_pair_str(&w, "template", rp_template_name(r->chat.type));
 	rp_jsonw_key(&w, "text");
 	if (r->o.prompt_ids == NULL)
 		rp_jsonw_strn(&w, r->prompt_text.data, r->prompt_text.len);
@@ -140,7 +122,7 @@ static void logprobs(rp_jsonw *w, const run_state *r, const rp_token_event *even
 	rp_jsonw_array(w);
 	for (size_t i = 0; i < event->n_top; i++) {
 		rp_jsonw_object(w);
-		u64(w, "id", event->top[i].id);
+		rp_jsonw_pair_u64(w, "id", event->top[i].id);
 		if (r->tokenizer != NULL) {
 			rp_str bytes = rp_token_bytes(r->tokenizer, event->top[i].id);
 			rp_jsonw_key(w, "text");
@@ -198,11 +180,11 @@ static void model_object(rp_jsonw *w, const run_state *r)
 	static const char *const formats[] = {[RP_FORMAT_GGUF] = "gguf", [RP_FORMAT_RDRR] = "rdrr", [RP_FORMAT_SAFETENSORS] = "safetensors"};
 	rp_jsonw_key(w, "model");
 	rp_jsonw_object(w);
-	str(w, "path", rp_model_path(r->model));
-	str(w, "identity", rp_model_identity(r->model));
-	str(w, "format", formats[rp_model_format(r->model)]);
-	str(w, "family", r->graph->config.family);
-	u64(w, "bytes", rp_model_bytes(r->model));
+	rp_jsonw_pair_str(w, "path", rp_model_path(r->model));
+	rp_jsonw_pair_str(w, "identity", rp_model_identity(r->model));
+	rp_jsonw_pair_str(w, "format", formats[rp_model_format(r->model)]);
+	rp_jsonw_pair_str(w, "family", r->graph->config.family);
+	rp_jsonw_pair_u64(w, "bytes", rp_model_bytes(r->model));
 	rp_jsonw_key(w, "tokenizer");
 	rp_jsonw_str(w, r->tokenizer != NULL ? rp_tokenizer_digest(r->tokenizer) : NULL);
 	rp_jsonw_end(w);
@@ -232,8 +214,8 @@ static void timings_object(rp_jsonw *w, const run_state *r)
 	ms(w, "prompt_ms", r->result.prompt_ns);
 	ms(w, "generation_ms", r->result.decode_ns);
 	ms(w, "first_token_ms", r->first_token_ns);
-	f64(w, "prompt_per_second", rounded(per_second(r->result.prompt_tokens, r->result.prompt_ns)));
-	f64(w, "generation_per_second", rounded(per_second(later_tokens(r), r->result.decode_ns)));
+	rp_jsonw_pair_f64(w, "prompt_per_second", rounded(per_second(r->result.prompt_tokens, r->result.prompt_ns)));
+	rp_jsonw_pair_f64(w, "generation_per_second", rounded(per_second(later_tokens(r), r->result.decode_ns)));
 	rp_jsonw_end(w);
 }
 
@@ -245,21 +227,21 @@ rp_code run_write_done(run_state *r, rp_error *err)
 	rp_jsonw w;
 	rp_buf line;
 	begin(&w, &line, "done");
-	str(&w, "schema", RUN_SCHEMA);
-	str(&w, "reason", finish_words[r->result.finish]);
-	u64(&w, "prompt_tokens", r->result.prompt_tokens);
-	u64(&w, "tokens", r->result.tokens);
+	rp_jsonw_pair_str(&w, "schema", RUN_SCHEMA);
+	rp_jsonw_pair_str(&w, "reason", finish_words[r->result.finish]);
+	rp_jsonw_pair_u64(&w, "prompt_tokens", r->result.prompt_tokens);
+	rp_jsonw_pair_u64(&w, "tokens", r->result.tokens);
 	timings_object(&w, r);
 	model_object(&w, r);
 	rp_jsonw_key(&w, "device");
 	rp_jsonw_object(&w);
-	str(&w, "backend", engine->backend);
-	str(&w, "name", engine->device);
+	rp_jsonw_pair_str(&w, "backend", engine->backend);
+	rp_jsonw_pair_str(&w, "name", engine->device);
 	rp_jsonw_end(&w);
-	u64(&w, "ctx", engine->ctx);
-	str(&w, "template", rp_template_name(r->chat.type));
-	f64(&w, "temperature", r->o.temp);
-	u64(&w, "seed", r->o.seed);
+	rp_jsonw_pair_u64(&w, "ctx", engine->ctx);
+	rp_jsonw_pair_str(&w, "template", rp_template_name(r->chat.type));
+	rp_jsonw_pair_f64(&w, "temperature", r->o.temp);
+	rp_jsonw_pair_u64(&w, "seed", r->o.seed);
 	return finish(&w, &line, err);
 }
 
@@ -268,10 +250,10 @@ void run_write_error_json(const rp_error *error)
 	rp_jsonw w;
 	rp_buf line;
 	begin(&w, &line, "error");
-	str(&w, "schema", RUN_SCHEMA);
-	str(&w, "code", rp_code_word(error->code));
-	u64(&w, "exit", (uint64_t)error->code);
-	str(&w, "message", error->msg);
+	rp_jsonw_pair_str(&w, "schema", RUN_SCHEMA);
+	rp_jsonw_pair_str(&w, "code", rp_code_word(error->code));
+	rp_jsonw_pair_u64(&w, "exit", (uint64_t)error->code);
+	rp_jsonw_pair_str(&w, "message", error->msg);
 	finish(&w, &line, NULL);
 }
 

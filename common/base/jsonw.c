@@ -176,3 +176,21 @@ bool rp_jsonw_ok(const rp_jsonw *w)
 {
 	return !w->bad && !w->out->failed;
 }
+
+void rp_jsonw_pair_str(rp_jsonw *w, const char *key, const char *s)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_str(w, s);
+}
+
+void rp_jsonw_pair_u64(rp_jsonw *w, const char *key, uint64_t v)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_u64(w, v);
+}
+
+void rp_jsonw_pair_f64(rp_jsonw *w, const char *key, double v)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_f64(w, v);
+}

@@ -31,6 +31,10 @@ void rp_jsonw_f64(rp_jsonw *w, double v);  /* the shortest decimal that reads ba
 void rp_jsonw_f32(rp_jsonw *w, float v);   /* the same for a float */
 void rp_jsonw_bool(rp_jsonw *w, bool v);
 void rp_jsonw_null(rp_jsonw *w);
+/* A key with its value. */
+void rp_jsonw_pair_str(rp_jsonw *w, const char *key, const char *s);
+void rp_jsonw_pair_u64(rp_jsonw *w, const char *key, uint64_t v);
+void rp_jsonw_pair_f64(rp_jsonw *w, const char *key, double v);
 /* A newline; valid after a whole document, which may be followed by another. */
 void rp_jsonw_line(rp_jsonw *w);
 /* Everything written is whole and nothing was lost. */
