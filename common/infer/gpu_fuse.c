@@ -562,16 +562,19 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 	const rp_graph *graph = g->engine->graph;
 	fuse f = { .g = g, .c = c, .s = s, .ops = graph->post, .n = graph->n_post };
 	*pairs = 0;
-	if (!g->fused || f.n != 2 || f.ops[0].kind != RP_OP_NORM || !put_off(&f, 0) || !is_quant_product(&f, 1) || f.ops[1].n_in != 1)
+	if (!g->fused || f.n != 2)
 		return RP_OK;
-	const rp_gpu_weight *weight = matrix(&f, &f.ops[1]);
+	const rp_op *norm = &graph->post[0], *head = &graph->post[1];
+	if (norm->kind != RP_OP_NORM || !put_off(&f, 0) || !is_quant_product(&f, 1) || head->n_in != 1)
+		return RP_OK;
+	const rp_gpu_weight *weight = matrix(&f, head);
 	product m;
 	rp_code rc = begin_product(&f, &m, "wide_best", weight, err);
 	if (rc != RP_OK)
 		return rc;
-	f.norm = &f.ops[0];
+	f.norm = norm;
 	rp_work_const(&m.w, "ROWS", HEAD_ROWS);
-	bind_x(&f, &m, &f.ops[1]);
+	bind_x(&f, &m, head);
 	rp_work_bind(&m.w, weight->ranges[0].buf);
 	rp_work_bind(&m.w, g->run.values);
 	rp_work_bind(&m.w, g->run.ids);
