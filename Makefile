@@ -88,6 +88,8 @@ UNIT_BINS := $(UNIT_SRC:%.c=$(B)/%)
 
 # a test that makes allocations fail
 EXTRA_LIBS_test_model_memory := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# a test that cuts a file short while it is read
+EXTRA_LIBS_test_scan := -Wl,--wrap=pread64
 
 $(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(UNIT_HELPERS) $(LIB)
 	$(call say,LD)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(filter %.o,$^) $(LIB) $(EXTRA_LIBS_test_$*) $(call libs_of,$(TEST_PKGS)) $(LIBS) -o $@

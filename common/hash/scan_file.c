@@ -73,6 +73,13 @@ static bool cached(int fd, uint64_t size)
 	return looks == 0 || hits * 2 > looks;
 }
 
+/* Files of /sys claim a page and hold a line. */
+static bool has_its_size(int fd, uint64_t size)
+{
+	char last;
+	return pread(fd, &last, 1, (off_t)(size - 1)) != 0;
+}
+
 void scan_open(task *t)
 {
 	struct stat st;
@@ -86,6 +93,7 @@ void scan_open(task *t)
 	t->stream = t->f->standard_input || !S_ISREG(st.st_mode) || st.st_size <= 0;
 	t->f->steady = !t->f->standard_input && S_ISREG(st.st_mode);
 	t->f->stamp = stamp_of(&st);
+	t->stream = t->stream || !has_its_size(t->fd, (uint64_t)st.st_size);
 	if (t->stream)
 		return;
 	t->size = (uint64_t)st.st_size;

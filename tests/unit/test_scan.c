@@ -193,6 +193,73 @@ static void failures(void **state)
 	free(data);
 }
 
+/* ---- a file that is cut short while it is read: the linker leads pread here ---- */
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+
+static atomic_bool cutting; /* the read that goes past cut_to finds the file cut there */
+static size_t cut_to;
+
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at)
+{
+	char path[80], name[80] = "";
+	if (atomic_load(&cutting) && n > 1 && (size_t)at <= cut_to && cut_to < (size_t)at + n) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof name - 1) > 4 && strcmp(name + strlen(name) - 4, "/cut") == 0 && truncate(name, (off_t)cut_to) == 0)
+			atomic_store(&cutting, false);
+	}
+	return __real_pread64(fd, to, n, at);
+}
+
+/* Whatever is wanted of it and wherever it is cut, the change is told, and other files are good. */
+static void cut_short(void **state)
+{
+	(void)state;
+	enum { SIZE = 9 * BLOCK + 77 };
+	static const size_t cuts[] = {0, 1, BLOCK, 4 * BLOCK + 5, 9 * BLOCK, SIZE - 1};
+	unsigned char *data = noise(SIZE, 8);
+	char *other = put("other", data, SIZE);
+	for (size_t i = 0; i < 6 * sizeof cuts / sizeof *cuts; i++) {
+		char *path = put("cut", data, SIZE);
+		rp_scan_track pieces = cut(0, 700001, 0, SIZE);
+		rp_scan_file files[] = {{.path = path, .sha256 = i % 3 != 1, .blake3 = i % 3 != 0, .tracks = {pieces}}, {.path = other, .blake3 = true}};
+		rp_scan scan = {.files = files, .n_files = 2, .threads = 1 + (unsigned)i % 2 * 3};
+		rp_error err;
+		cut_to = cuts[i / 6];
+		atomic_store(&cutting, true);
+		assert_int_equal(rp_scan_run(&scan, &err), RP_OK);
+		assert_false(atomic_load(&cutting));
+		assert_int_equal(files[0].code, RP_CHANGED);
+		assert_int_equal(rp_scan_error(&files[0], &err), RP_CHANGED);
+		assert_non_null(strstr(err.msg, "/cut: became shorter while it was read"));
+		assert_false(files[0].steady);
+		check_file(&files[1], data, SIZE);
+		free(pieces.v);
+		free(path);
+	}
+	free(other);
+	free(data);
+}
+
+/* Files of /sys claim a page and hold a line: what they hold counts. */
+static void claims_more(void **state)
+{
+	(void)state;
+	static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	char text[4096];
+	int fd = open(path, O_RDONLY);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		skip();
+	rp_scan_file f = {.path = path, .sha256 = true, .blake3 = true};
+	rp_scan scan = {.files = &f, .n_files = 1};
+	rp_error err;
+	assert_int_equal(rp_scan_run(&scan, &err), RP_OK);
+	check_file(&f, (const unsigned char *)text, (size_t)n);
+}
+
 static rp_code refuse(void *context, size_t i, rp_error *err)
 {
 	(void)context;
@@ -251,6 +318,8 @@ int main(void)
 		cmocka_unit_test(all_hashes),
 		cmocka_unit_test(pipes),
 		cmocka_unit_test(failures),
+		cmocka_unit_test(cut_short),
+		cmocka_unit_test(claims_more),
 		cmocka_unit_test(stops),
 		cmocka_unit_test(merkle),
 	};
