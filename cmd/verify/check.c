@@ -99,16 +99,12 @@ static rp_code tell(list *l, const entry *e, const char *status, bool show, cons
 		rp_jsonw w;
 		char hex[RP_HASH_HEX];
 		verify_record(v, &w, "sum");
-		rp_jsonw_key(&w, "path");
-		rp_jsonw_str(&w, e->name);
-		rp_jsonw_key(&w, "list");
-		rp_jsonw_str(&w, l->name);
-		rp_jsonw_key(&w, "status");
-		rp_jsonw_str(&w, status == NULL ? "ok" : f->code == RP_OK ? "failed" : "unreadable");
-		rp_jsonw_key(&w, "expected");
-		rp_jsonw_str(&w, rp_hex(hex, e->digest, RP_HASH_BYTES));
-		rp_jsonw_key(&w, v->o.blake3 ? "blake3" : "sha256");
-		rp_jsonw_str(&w, f->code == RP_OK ? rp_hex(hex, v->o.blake3 ? f->blake3_sum : f->sha256_sum, RP_HASH_BYTES) : NULL);
+		rp_jsonw_pair_str(&w, "path", e->name);
+		rp_jsonw_pair_str(&w, "list", l->name);
+		rp_jsonw_pair_str(&w, "status", status == NULL ? "ok" : f->code == RP_OK ? "failed" : "unreadable");
+		rp_jsonw_pair_str(&w, "expected", rp_hex(hex, e->digest, RP_HASH_BYTES));
+		rp_jsonw_pair_str(&w, v->o.blake3 ? "blake3" : "sha256",
+			f->code == RP_OK ? rp_hex(hex, v->o.blake3 ? f->blake3_sum : f->sha256_sum, RP_HASH_BYTES) : NULL);
 		return verify_record_end(v, &w, err);
 	}
 	if (!show)
@@ -218,12 +214,12 @@ static rp_code check_open_list(list *l, bool *well, rp_error *err)
 	return code;
 }
 
-/* A list as it is, or with --pubkey the text that its signature vouches for. from stays NULL when the file cannot be opened. */
+/* A list as it is, or with --signed the text that its signature vouches for. from stays NULL when the file cannot be opened. */
 static rp_code open_list(list *l, char **signed_text, rp_error *err)
 {
 	const char *text = NULL;
 	size_t n = 0;
-	if (l->v->o.pubkey == NULL) {
+	if (!l->v->o.want_signed) {
 		l->from = l->is_stdin ? stdin : fopen(l->name, "re");
 		return RP_OK;
 	}

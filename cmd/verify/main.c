@@ -22,7 +22,7 @@ static const verify_mode modes[] = {
 	{"print", WANTED(print), verify_print, .text = false},
 	{"bad-pieces", WANTED(bad_pieces), verify_bad_pieces, .text = false},
 	{"record", WANTED(record), verify_records, .text = false},
-	{"pubkey", WANTED(pubkey), verify_signatures, .text = true},
+	{"signed", WANTED(want_signed), verify_signatures, .text = false},
 };
 
 static bool given(const verify_state *v, const char *option)
@@ -109,6 +109,8 @@ static rp_code run_mode(verify_state *v, rp_error *err)
 			return RP_FAIL;
 		}
 	}
+	if ((v->o.print || v->o.bad_pieces) && !v->o.check && v->o.want_signed)
+		return rp_fail(err, RP_USAGE, "--signed, --pubkey and --signature say what to check; --print and --bad-pieces check no signatures");
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
 		if (wanted(&v->o, &modes[i]))
 			return modes[i].run(v, err);
@@ -132,7 +134,7 @@ static rp_code confine(verify_state *v, rp_error *err)
 static rp_code open_store(verify_state *v, rp_error *err)
 {
 	struct stat st;
-	bool none = v->o.check || v->o.print || v->o.record || v->o.pubkey != NULL || v->o.keygen != NULL || v->o.sign != NULL;
+	bool none = v->o.check || v->o.print || v->o.record || v->o.want_signed || v->o.keygen != NULL || v->o.sign != NULL;
 	char *found = NULL;
 	if (none)
 		return RP_OK;
@@ -159,6 +161,8 @@ static rp_code verify(verify_state *v, int argc, char **argv, rp_error *err)
 		return print_action(v, err);
 	*err = (rp_error){0}; /* what was tried on the way is no news */
 	last_wins(v, argc, argv);
+	/* a key in the environment only says which one to use; on the command line it demands a signature, as every other tool has it */
+	v->o.want_signed |= given(v, "pubkey") || given(v, "signature");
 	rp_progress_init(&v->progress, verify_program.name, STDERR_FILENO, v->o.quiet || v->o.status);
 	code = open_store(v, err);
 	if (code == RP_OK)

@@ -176,16 +176,11 @@ static rp_code check_files(signed_model *m, rp_error *err)
 static void members(rp_jsonw *w, const void *context)
 {
 	const signed_model *m = context;
-	rp_jsonw_key(w, "signature");
-	rp_jsonw_str(w, m->signature);
-	rp_jsonw_key(w, "kind");
-	rp_jsonw_str(w, "openssf-model-signature");
-	rp_jsonw_key(w, "signed_name");
-	rp_jsonw_str(w, m->oms.model);
-	rp_jsonw_key(w, "files");
-	rp_jsonw_u64(w, m->oms.n_files);
-	rp_jsonw_key(w, "bad");
-	rp_jsonw_u64(w, m->n_bad);
+	rp_jsonw_pair_str(w, "signature", m->signature);
+	rp_jsonw_pair_str(w, "kind", "openssf-model-signature");
+	rp_jsonw_pair_str(w, "signed_name", m->oms.model);
+	rp_jsonw_pair_u64(w, "files", m->oms.n_files);
+	rp_jsonw_pair_u64(w, "bad", m->n_bad);
 }
 
 static bool ends_all(rp_code code)

@@ -81,24 +81,15 @@ static rp_code model_record(verify_subject *s, rp_code verdict, const char *mess
 	static const char *const formats[] = {[RP_FORMAT_GGUF] = "gguf", [RP_FORMAT_RDRR] = "rdrr", [RP_FORMAT_SAFETENSORS] = "safetensors"};
 	rp_jsonw w;
 	verify_record(s->v, &w, "model");
-	rp_jsonw_key(&w, "path");
-	rp_jsonw_str(&w, s->path);
-	rp_jsonw_key(&w, "status");
-	rp_jsonw_str(&w, verdict == RP_OK ? "ok" : "failed");
-	rp_jsonw_key(&w, "code");
-	rp_jsonw_str(&w, rp_code_word(verdict));
-	rp_jsonw_key(&w, "message");
-	rp_jsonw_str(&w, message);
-	rp_jsonw_key(&w, "format");
-	rp_jsonw_str(&w, s->model != NULL ? formats[rp_model_format(s->model)] : NULL);
-	rp_jsonw_key(&w, "identity");
-	rp_jsonw_str(&w, s->model != NULL ? rp_model_identity(s->model) : NULL);
-	rp_jsonw_key(&w, "catalogue");
-	rp_jsonw_bool(&w, s->entry != NULL);
-	rp_jsonw_key(&w, "tensors");
-	rp_jsonw_u64(&w, s->model != NULL ? rp_model_n_tensors(s->model) : 0);
-	rp_jsonw_key(&w, "roots");
-	rp_jsonw_u64(&w, roots_count(s));
+	rp_jsonw_pair_str(&w, "path", s->path);
+	rp_jsonw_pair_str(&w, "status", verdict == RP_OK ? "ok" : "failed");
+	rp_jsonw_pair_str(&w, "code", rp_code_word(verdict));
+	rp_jsonw_pair_str(&w, "message", message);
+	rp_jsonw_pair_str(&w, "format", s->model != NULL ? formats[rp_model_format(s->model)] : NULL);
+	rp_jsonw_pair_str(&w, "identity", s->model != NULL ? rp_model_identity(s->model) : NULL);
+	rp_jsonw_pair_bool(&w, "catalogue", s->entry != NULL);
+	rp_jsonw_pair_u64(&w, "tensors", s->model != NULL ? rp_model_n_tensors(s->model) : 0);
+	rp_jsonw_pair_u64(&w, "roots", roots_count(s));
 	return verify_record_end(s->v, &w, err);
 }
 

@@ -62,10 +62,8 @@ void verify_record(verify_state *v, rp_jsonw *w, const char *type)
 {
 	rp_jsonw_init(w, &v->out);
 	rp_jsonw_object(w);
-	rp_jsonw_key(w, "type");
-	rp_jsonw_str(w, type);
-	rp_jsonw_key(w, "schema");
-	rp_jsonw_str(w, VERIFY_SCHEMA);
+	rp_jsonw_pair_str(w, "type", type);
+	rp_jsonw_pair_str(w, "schema", VERIFY_SCHEMA);
 }
 
 rp_code verify_record_end(verify_state *v, rp_jsonw *w, rp_error *err)
@@ -81,12 +79,9 @@ void verify_error_record(verify_state *v, const rp_error *error)
 {
 	rp_jsonw w;
 	verify_record(v, &w, "error");
-	rp_jsonw_key(&w, "code");
-	rp_jsonw_str(&w, rp_code_word(error->code));
-	rp_jsonw_key(&w, "exit");
-	rp_jsonw_u64(&w, (uint64_t)error->code);
-	rp_jsonw_key(&w, "message");
-	rp_jsonw_str(&w, error->msg);
+	rp_jsonw_pair_str(&w, "code", rp_code_word(error->code));
+	rp_jsonw_pair_u64(&w, "exit", (uint64_t)error->code);
+	rp_jsonw_pair_str(&w, "message", error->msg);
 	verify_record_end(v, &w, NULL);
 }
 
@@ -96,22 +91,15 @@ rp_code verify_summary(verify_state *v, rp_error *err)
 	if (v->o.json) {
 		rp_jsonw w;
 		verify_record(v, &w, "summary");
-		rp_jsonw_key(&w, "ok");
-		rp_jsonw_u64(&w, v->n_ok);
-		rp_jsonw_key(&w, "failed");
-		rp_jsonw_u64(&w, v->n_failed);
-		rp_jsonw_key(&w, "cached");
-		rp_jsonw_u64(&w, v->n_cached);
-		rp_jsonw_key(&w, "bytes_read");
-		rp_jsonw_u64(&w, v->bytes);
-		rp_jsonw_key(&w, "seconds");
-		rp_jsonw_f64(&w, (double)(uint64_t)(seconds * 1000) / 1000);
+		rp_jsonw_pair_u64(&w, "ok", v->n_ok);
+		rp_jsonw_pair_u64(&w, "failed", v->n_failed);
+		rp_jsonw_pair_u64(&w, "cached", v->n_cached);
+		rp_jsonw_pair_u64(&w, "bytes_read", v->bytes);
+		rp_jsonw_pair_f64(&w, "seconds", (double)(uint64_t)(seconds * 1000) / 1000);
 		rp_jsonw_key(&w, "confined");
 		rp_jsonw_object(&w);
-		rp_jsonw_key(&w, "files");
-		rp_jsonw_bool(&w, v->confined.files);
-		rp_jsonw_key(&w, "calls");
-		rp_jsonw_bool(&w, v->confined.calls);
+		rp_jsonw_pair_bool(&w, "files", v->confined.files);
+		rp_jsonw_pair_bool(&w, "calls", v->confined.calls);
 		rp_jsonw_end(&w);
 		return verify_record_end(v, &w, err);
 	}

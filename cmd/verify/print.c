@@ -17,12 +17,10 @@ static rp_code print_json(verify_state *v, const rp_scan_file *f, rp_error *err)
 	rp_jsonw w;
 	char hex[RP_HASH_HEX];
 	verify_record(v, &w, "sum");
-	rp_jsonw_key(&w, "path");
-	rp_jsonw_str(&w, f->path);
-	rp_jsonw_key(&w, "size");
-	rp_jsonw_u64(&w, f->size);
-	rp_jsonw_key(&w, v->o.blake3 ? "blake3" : "sha256");
-	rp_jsonw_str(&w, rp_hex(hex, v->o.blake3 ? f->blake3_sum : f->sha256_sum, RP_HASH_BYTES));
+	rp_jsonw_pair_str(&w, "path", f->path);
+	rp_jsonw_pair_u64(&w, "size", f->size);
+	rp_jsonw_pair_str(&w, v->o.blake3 ? "blake3" : "sha256",
+		rp_hex(hex, v->o.blake3 ? f->blake3_sum : f->sha256_sum, RP_HASH_BYTES));
 	return verify_record_end(v, &w, err);
 }
 

@@ -26,20 +26,15 @@ static void value(rp_jsonw *w, const cJSON *v)
 static void members(rp_jsonw *w, const void *context)
 {
 	const rp_record *r = context;
-	rp_jsonw_key(w, "kind");
-	rp_jsonw_str(w, r->kind);
-	rp_jsonw_key(w, "reason");
-	rp_jsonw_str(w, r->reason);
+	rp_jsonw_pair_str(w, "kind", r->kind);
+	rp_jsonw_pair_str(w, "reason", r->reason);
 	rp_jsonw_key(w, "fields");
 	rp_jsonw_array(w);
 	for (size_t i = 0; i < r->n_facts; i++) {
 		rp_jsonw_object(w);
-		rp_jsonw_key(w, "field");
-		rp_jsonw_str(w, r->facts[i].field);
-		rp_jsonw_key(w, "state");
-		rp_jsonw_str(w, rp_fact_word(r->facts[i].state));
-		rp_jsonw_key(w, "signers");
-		rp_jsonw_str(w, r->facts[i].signers);
+		rp_jsonw_pair_str(w, "field", r->facts[i].field);
+		rp_jsonw_pair_str(w, "state", rp_fact_word(r->facts[i].state));
+		rp_jsonw_pair_str(w, "signers", r->facts[i].signers);
 		rp_jsonw_key(w, "value");
 		value(w, r->facts[i].value);
 		rp_jsonw_end(w);

@@ -21,14 +21,10 @@ rp_code verify_verdict(verify_state *v, const char *type, const char *path, rp_c
 	if (v->o.json) {
 		rp_jsonw w;
 		verify_record(v, &w, type);
-		rp_jsonw_key(&w, "path");
-		rp_jsonw_str(&w, path);
-		rp_jsonw_key(&w, "status");
-		rp_jsonw_str(&w, code == RP_OK ? "ok" : "failed");
-		rp_jsonw_key(&w, "code");
-		rp_jsonw_str(&w, rp_code_word(code));
-		rp_jsonw_key(&w, "message");
-		rp_jsonw_str(&w, code == RP_OK ? NULL : message);
+		rp_jsonw_pair_str(&w, "path", path);
+		rp_jsonw_pair_str(&w, "status", code == RP_OK ? "ok" : "failed");
+		rp_jsonw_pair_str(&w, "code", rp_code_word(code));
+		rp_jsonw_pair_str(&w, "message", code == RP_OK ? NULL : message);
 		if (more != NULL)
 			more(&w, context);
 		return verify_record_end(v, &w, err);
@@ -113,10 +109,8 @@ static void members(rp_jsonw *w, const void *context)
 		[RP_FILESIG_SIGNIFY] = "signify", [RP_FILESIG_SIGNIFY_AROUND] = "signify-embedded"};
 	const signature *s = context;
 	char id[20];
-	rp_jsonw_key(w, "signature");
-	rp_jsonw_str(w, s->path);
-	rp_jsonw_key(w, "kind");
-	rp_jsonw_str(w, kinds[s->sig.kind]);
+	rp_jsonw_pair_str(w, "signature", s->path);
+	rp_jsonw_pair_str(w, "kind", kinds[s->sig.kind]);
 	rp_jsonw_key(w, "key_id");
 	for (size_t i = 0; i < RP_KEY_ID; i++)
 		rp_hex(id + 2 * i, &s->sig.id[RP_KEY_ID - 1 - i], 1);
@@ -170,15 +164,22 @@ static rp_code check_operand(verify_state *v, const rp_public_key *key, const ch
 	return code;
 }
 
+static rp_code load_key(const verify_state *v, rp_public_key *key, rp_error *err)
+{
+	if (v->o.pubkey == NULL)
+		return rp_fail(err, RP_USAGE, "a signature is checked with a key; name it with --pubkey, or in REPLOID_PUBKEY");
+	return rp_public_key_load(v->o.pubkey, key, err);
+}
+
 rp_code verify_signatures(verify_state *v, rp_error *err)
 {
 	rp_public_key key;
 	size_t n = v->parsed.operands.n;
 	if (n == 0)
-		return rp_fail(err, RP_USAGE, "--pubkey: name the files whose signatures are to be checked");
+		return rp_fail(err, RP_USAGE, "%s: name the files whose signatures are to be checked", v->o.pubkey != NULL ? "--pubkey" : "--signed");
 	if (n > 1 && v->o.signature != NULL)
 		return rp_fail(err, RP_USAGE, "--signature is for one operand, and there are %zu", n);
-	rp_code code = rp_public_key_load(v->o.pubkey, &key, err);
+	rp_code code = load_key(v, &key, err);
 	for (size_t i = 0; code == RP_OK && i < n; i++)
 		code = check_operand(v, &key, v->parsed.operands.v[i], err);
 	if (code == RP_OK && v->o.json)
@@ -193,9 +194,9 @@ rp_code verify_signed_list(verify_state *v, const char *path, char **owned, cons
 	signature s = {.within = false};
 	char *text = NULL;
 	size_t len = 0;
-	rp_code code = strcmp(path, "-") != 0 ? RP_OK : rp_fail(err, RP_USAGE, "--pubkey: a signed list must be a file");
+	rp_code code = strcmp(path, "-") != 0 ? RP_OK : rp_fail(err, RP_USAGE, "a signed list must be a file, and - is standard input");
 	if (code == RP_OK)
-		code = rp_public_key_load(v->o.pubkey, &key, err);
+		code = load_key(v, &key, err);
 	if (code == RP_OK)
 		code = rp_read_file(path, LIST_MAX, &text, &len, err);
 	if (code == RP_OK)

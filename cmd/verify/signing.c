@@ -33,12 +33,9 @@ static rp_code told(verify_state *v, const rp_identity *id, const char *pub_path
 	}
 	rp_jsonw w;
 	verify_record(v, &w, "key");
-	rp_jsonw_key(&w, "path");
-	rp_jsonw_str(&w, v->o.keygen);
-	rp_jsonw_key(&w, "public_path");
-	rp_jsonw_str(&w, pub_path);
-	rp_jsonw_key(&w, "participant");
-	rp_jsonw_str(&w, id->participant);
+	rp_jsonw_pair_str(&w, "path", v->o.keygen);
+	rp_jsonw_pair_str(&w, "public_path", pub_path);
+	rp_jsonw_pair_str(&w, "participant", id->participant);
 	rp_jsonw_key(&w, "minisign");
 	rp_jsonw_strn(&w, line, strcspn(line, "\n"));
 	return verify_record_end(v, &w, err);

@@ -128,34 +128,23 @@ static void item_members(rp_jsonw *w, const verify_item *item)
 	char hex[RP_HASH_HEX];
 	const rp_scan_file *f = &item->scan;
 	bool read = !item->cached && f->code == RP_OK;
-	rp_jsonw_key(w, "size");
-	rp_jsonw_u64(w, item->cached ? item->stamp.size : f->size);
-	rp_jsonw_key(w, "sha256");
-	rp_jsonw_str(w, read && f->sha256 ? rp_hex(hex, f->sha256_sum, RP_HASH_BYTES) :
+	rp_jsonw_pair_u64(w, "size", item->cached ? item->stamp.size : f->size);
+	rp_jsonw_pair_str(w, "sha256", read && f->sha256 ? rp_hex(hex, f->sha256_sum, RP_HASH_BYTES) :
 		item->cached && item->sha256_known ? rp_hex(hex, item->sha256, RP_HASH_BYTES) : NULL);
-	rp_jsonw_key(w, "blake3");
-	rp_jsonw_str(w, read && f->blake3 ? rp_hex(hex, f->blake3_sum, RP_HASH_BYTES) :
+	rp_jsonw_pair_str(w, "blake3", read && f->blake3 ? rp_hex(hex, f->blake3_sum, RP_HASH_BYTES) :
 		item->cached && item->blake3_known ? rp_hex(hex, item->blake3, RP_HASH_BYTES) : NULL);
-	rp_jsonw_key(w, "vouched");
-	rp_jsonw_bool(w, item->sha256_known || item->blake3_known || item->pieces != NULL);
-	rp_jsonw_key(w, "pieces");
-	rp_jsonw_u64(w, item->n_pieces);
-	rp_jsonw_key(w, "bad_pieces");
-	rp_jsonw_u64(w, item->bad_pieces);
-	rp_jsonw_key(w, "cached");
-	rp_jsonw_bool(w, item->cached);
+	rp_jsonw_pair_bool(w, "vouched", item->sha256_known || item->blake3_known || item->pieces != NULL);
+	rp_jsonw_pair_u64(w, "pieces", item->n_pieces);
+	rp_jsonw_pair_u64(w, "bad_pieces", item->bad_pieces);
+	rp_jsonw_pair_bool(w, "cached", item->cached);
 }
 
 static void result_members(rp_jsonw *w, const char *path, rp_code code, const char *message)
 {
-	rp_jsonw_key(w, "path");
-	rp_jsonw_str(w, path);
-	rp_jsonw_key(w, "status");
-	rp_jsonw_str(w, code == RP_OK ? "ok" : "failed");
-	rp_jsonw_key(w, "code");
-	rp_jsonw_str(w, rp_code_word(code));
-	rp_jsonw_key(w, "message");
-	rp_jsonw_str(w, message);
+	rp_jsonw_pair_str(w, "path", path);
+	rp_jsonw_pair_str(w, "status", code == RP_OK ? "ok" : "failed");
+	rp_jsonw_pair_str(w, "code", rp_code_word(code));
+	rp_jsonw_pair_str(w, "message", message);
 }
 
 rp_code verify_result(verify_state *v, const char *path, const verify_item *item, rp_code code, const char *message, rp_error *err)

@@ -39,7 +39,9 @@ static const rp_opt table[] = {
 		.help = "check the operands' signatures with this public key", AT(pubkey),
 		.more = "KEY is the text of a minisign key or a file: a key of minisign or signify, PEM, a JWK. The signature is FILE.minisig or "
 			"FILE.sig beside each FILE, or in FILE itself when signify put it there; for a folder it is model.sig in it. With -c: the "
-			"lists must be signed."},
+			"lists must be signed. As REPLOID_PUBKEY, or in a file of defaults, it only says which key to use where a signature is to be checked."},
+	{.name = "signed", .group = "Signatures", .help = "the operands, or with -c the lists, must be signed", AT(want_signed),
+		.more = "Giving -P or -x on the command line says so too."},
 	{.name = "signature", .letter = 'x', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
 		.help = "the signature, when it lies elsewhere", AT(signature)},
 	{.name = "ignore-unsigned", .group = "Signatures", .help = "pass over files of a folder that its signature does not name",

@@ -13,7 +13,7 @@
 
 typedef struct verify_opts {
 	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json, paranoid, no_cache;
-	bool record, ignore_unsigned;
+	bool record, ignore_unsigned, want_signed;
 	const char *sha256, *identity, *index, *catalog, *store, *pubkey, *signature, *keygen, *sign, *trusted_comment, *authorization;
 	uint64_t threads, at;
 } verify_opts;

@@ -194,3 +194,9 @@ void rp_jsonw_pair_f64(rp_jsonw *w, const char *key, double v)
 	rp_jsonw_key(w, key);
 	rp_jsonw_f64(w, v);
 }
+
+void rp_jsonw_pair_bool(rp_jsonw *w, const char *key, bool v)
+{
+	rp_jsonw_key(w, key);
+	rp_jsonw_bool(w, v);
+}

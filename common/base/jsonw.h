@@ -35,6 +35,7 @@ void rp_jsonw_null(rp_jsonw *w);
 void rp_jsonw_pair_str(rp_jsonw *w, const char *key, const char *s);
 void rp_jsonw_pair_u64(rp_jsonw *w, const char *key, uint64_t v);
 void rp_jsonw_pair_f64(rp_jsonw *w, const char *key, double v);
+void rp_jsonw_pair_bool(rp_jsonw *w, const char *key, bool v);
 /* A newline; valid after a whole document, which may be followed by another. */
 void rp_jsonw_line(rp_jsonw *w);
 /* Everything written is whole and nothing was lost. */

@@ -244,6 +244,46 @@ capture "$verify" --json "$tmp/m"
 ok 'cache: not through a link' json 'o[-1]["bytes_read"] > 8000000'
 rm -f "$store/hashes"
 
+# ---- keys of the environment ----
+mkdir "$tmp/signed"
+echo text >"$tmp/signed/file"
+(cd "$tmp/signed" && sha256sum file >SUMS && cp SUMS BARE)
+capture "$verify" --keygen "$tmp/signed/key"
+capture "$verify" --sign "$tmp/signed/key" "$tmp/signed/SUMS"
+cd "$tmp/signed" || exit 1
+export REPLOID_PUBKEY=$tmp/signed/key.pub
+capture "$verify" -c BARE
+ok 'key in the environment: a list needs no signature' code_is 0
+capture "$verify" --signed -c BARE
+ok 'key in the environment: --signed demands one' code_is 3
+capture "$verify" --signed -c SUMS
+ok 'key in the environment: it is used' code_is 0
+capture env REPLOID_SIGNED=on "$verify" -c BARE
+ok 'REPLOID_SIGNED demands one' code_is 3
+capture "$verify" -x SUMS.minisig SUMS
+ok 'key in the environment: with -x' code_is 0
+capture "$verify" --signed SUMS
+ok 'key in the environment: with --signed' code_is 0
+capture "$verify" --sha256 "$(sha256_of file)" file
+ok 'key in the environment: a file is only checked against its hash' code_is 0
+capture "$verify" --print file
+ok 'key in the environment: sums are printed' code_is 0
+capture env REPLOID_PUBKEY=nonsense "$verify" -c BARE
+ok 'a bad key in the environment is not looked at' code_is 0
+capture env REPLOID_PUBKEY=nonsense "$verify" --signed -c SUMS
+ok 'a bad key in the environment is, where a signature is checked' [ "$status" -ne 0 ]
+unset REPLOID_PUBKEY
+capture "$verify" -P key.pub -c BARE
+ok 'a key on the command line demands a signature' code_is 3
+capture "$verify" -P key.pub -c SUMS
+ok 'a key on the command line: signed' code_is 0
+capture "$verify" --signed -c SUMS
+ok '--signed without a key' code_is 2
+ok '--signed without a key: what to do' says 'name it with --pubkey'
+capture "$verify" -P key.pub --print file
+ok '--print checks no signatures' code_is 2
+cd "$OLDPWD" || exit 1
+
 # ---- the rest ----
 capture "$verify" --print "$tmp/m/manifest.json" </dev/null
 ok 'print' prints "$(sha256_of "$tmp/m/manifest.json")  $tmp/m/manifest.json

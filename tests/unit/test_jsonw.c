@@ -52,6 +52,20 @@ static void nested(void **state)
 	assert_string_equal(out.data, "{\"a\":[18446744073709551615,-9223372036854775808,{},[],true,null],\"b\\\"\":null}\n");
 }
 
+static void pairs(void **state)
+{
+	(void)state;
+	rp_jsonw_object(&w);
+	rp_jsonw_pair_str(&w, "s", "x");
+	rp_jsonw_pair_str(&w, "n", NULL);
+	rp_jsonw_pair_u64(&w, "u", 7);
+	rp_jsonw_pair_f64(&w, "f", 0.5);
+	rp_jsonw_pair_bool(&w, "b", true);
+	rp_jsonw_end(&w);
+	assert_true(rp_jsonw_ok(&w));
+	assert_string_equal(out.data, "{\"s\":\"x\",\"n\":null,\"u\":7,\"f\":0.5,\"b\":true}");
+}
+
 static void strings_are_always_json(void **state)
 {
 	(void)state;
@@ -160,6 +174,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nested, start, end),
+		cmocka_unit_test_setup_teardown(pairs, start, end),
+		cmocka_unit_test_setup_teardown(pairs, start, end),
 		cmocka_unit_test_setup_teardown(strings_are_always_json, start, end),
 		cmocka_unit_test_setup_teardown(numbers_read_back, start, end),
 		cmocka_unit_test_setup_teardown(misuse_is_reported, start, end),
