@@ -126,12 +126,12 @@ static void stamp(char *out, size_t size)
 		*out = '\0';
 }
 
-static rp_code write_result(group *g, size_t k, const rp_bench_test *t, bool greedy, const rp_bench_result *results, const char *time,
+static rp_code write_result(group *g, size_t k, const rp_bench_test *t, rp_bench_ids ids, const rp_bench_result *results, const char *time,
 	rp_error *err)
 {
 	bench *b = g->bench;
 	const setup *s = &g->s[k];
-	bench_row row = {.file = s->model, .device_option = s->device, .variant = s->variant, .ids = greedy ? "greedy" : "random",
+	bench_row row = {.file = s->model, .device_option = s->device, .variant = s->variant, .ids = bench_ids_name(ids),
 		.info = rp_engine_describe(g->e[k]), .threads = s->threads, .batch = s->batch, .test = *t, .bandwidth = s->bandwidth,
 		.result = &results[k], .ratio = {(double)NAN, (double)NAN, (double)NAN}};
 	snprintf(row.time, sizeof row.time, "%s", time);
@@ -150,8 +150,8 @@ static rp_code run_test(void *user, const rp_bench_test *t, rp_error *err)
 	group *g = user;
 	bench *b = g->bench;
 	rp_bench_result results[MAX_PATHS];
-	bool greedy = t->n_gen > 0 && t->streams == 1 && b->o.ids != 1;
-	rp_bench_opts opts = {.reps = (uint32_t)b->o.reps, .warmup = !b->o.no_warmup, .greedy = greedy, .seed = b->o.seed};
+	rp_bench_ids ids = bench_ids_of(b->o.ids, t);
+	rp_bench_opts opts = {.reps = (uint32_t)b->o.reps, .warmup = !b->o.no_warmup, .ids = ids, .seed = b->o.seed};
 	char name[64], what[100], time[24];
 	snprintf(what, sizeof what, "timing %s", rp_bench_name(t, name, sizeof name));
 	wait_before(b);
@@ -164,7 +164,7 @@ static rp_code run_test(void *user, const rp_bench_test *t, rp_error *err)
 		return rp_error_prefix(err, code, "%s: ", name);
 	for (size_t k = 0; k < g->n; k++) {
 		if (code == RP_OK)
-			code = write_result(g, k, t, greedy, results, time, err);
+			code = write_result(g, k, t, ids, results, time, err);
 	}
 	for (size_t k = 0; k < g->n; k++)
 		rp_bench_result_free(&results[k]);

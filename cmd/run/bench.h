@@ -21,6 +21,8 @@ typedef struct bench_opts {
 
 extern const rp_program bench_program;
 bench_format bench_format_of(int choice);
+rp_bench_ids bench_ids_of(int choice, const rp_bench_test *t); /* what --ids means for the test */
+const char *bench_ids_name(rp_bench_ids ids);
 
 /* One row. */
 typedef struct bench_row {

@@ -3,7 +3,8 @@
 
 static const char *const format_words[] = {"md", "csv", "json", "jsonl", NULL};
 static const bench_format format_values[] = {BENCH_MD, BENCH_CSV, BENCH_JSON, BENCH_JSONL};
-static const char *const ids_words[] = {"greedy", "random", NULL};
+static const char *const ids_words[] = {"greedy", "sampled", "random", NULL};
+static const rp_bench_ids ids_values[] = {RP_BENCH_GREEDY, RP_BENCH_SAMPLED, RP_BENCH_RANDOM};
 
 #define AT(field) .at = offsetof(bench_opts, field)
 #define TESTS "Benchmark: tests"
@@ -31,8 +32,8 @@ static const rp_opt table[] = {
 		AT(delay)},
 	{.name = "ids", .kind = RP_OPT_CHOICE, .choices = ids_words, .group = TESTS,
 		.def_text = "greedy for one stream, random for more", .help = "what generation feeds", AT(ids),
-		.more = "greedy is what an answer at temperature 0 does: the likeliest token, chosen on the device. random draws ids on the host, "
-			"as llama-bench does, and copies each token's logits there."},
+		.more = "greedy is what an answer at temperature 0 does: the likeliest token, chosen on the device. sampled is what --temp 0.8 "
+			"does, on the device too. random draws ids on the host, as llama-bench does, and copies each token's logits there."},
 	{.name = "seed", .letter = 's', .kind = RP_OPT_UINT, .group = TESTS, .arg = "N", .def = "1", .help = "of the random ids", AT(seed)},
 
 	{.name = "model", .letter = 'm', .kind = RP_OPT_STRING, .repeat = true, .complete = RP_COMPLETE_FILE, .group = MODEL,
@@ -82,6 +83,19 @@ const rp_program bench_program = {
 	.notes = "Examples: reploid-run --bench -m model.gguf  |  reploid-run --bench -m random:qwen35-2b -p 128-1024*2 -n 0 -o csv  |  "
 		"reploid-run --bench -m model.gguf --device gpu,cpu -d 0,4096",
 };
+
+rp_bench_ids bench_ids_of(int choice, const rp_bench_test *t)
+{
+	if (t->n_gen == 0 || t->streams > 1)
+		return RP_BENCH_RANDOM;
+	return choice < 0 ? RP_BENCH_GREEDY : ids_values[choice];
+}
+
+const char *bench_ids_name(rp_bench_ids ids)
+{
+	static const char *const names[] = {[RP_BENCH_RANDOM] = "random", [RP_BENCH_GREEDY] = "greedy", [RP_BENCH_SAMPLED] = "sampled"};
+	return names[ids];
+}
 
 bench_format bench_format_of(int choice)
 {

@@ -61,7 +61,8 @@ static const rp_opt table[] = {
 	{.name = "ignore-eos", .group = "Answer", .help = "go on after the token that ends an answer", AT(ignore_eos)},
 	{.name = "temp", .alias = "temperature", .kind = RP_OPT_FLOAT, .min = 0, .max = 100, .group = "Answer", .arg = "T", .def = "0",
 		.help = "randomness; 0 takes the likeliest token each time", AT(temp),
-		.more = "The default makes answers repeatable, which is what scripts want. The four options below matter only above 0."},
+		.more = "The default makes answers repeatable, which is what scripts want. The four options below matter only above 0. A Vulkan "
+			"device chooses tokens by itself, and faster, while top-k is 1 to 256 and --logprobs is not given; the text is the same."},
 	{.name = "top-k", .kind = RP_OPT_UINT, .hi = UINT32_MAX, .group = "Answer", .arg = "N", .def = "40",
 		.help = "choose among the N likeliest tokens; 0 is all", AT(top_k)},
 	{.name = "top-p", .kind = RP_OPT_FLOAT, .min = 0, .max = 1, .group = "Answer", .arg = "P", .def = "0.95",

@@ -38,10 +38,14 @@ char *rp_bench_name(const rp_bench_test *t, char *out, size_t size);
 /* Positions a sequence of the test needs. */
 uint64_t rp_bench_ctx(const rp_bench_test *t);
 
+/* What tg feeds: ids by chance from the host; the likeliest id, or one sampled at temperature 0.8 with top_k 40, top_p 0.95 and
+ * min_p 0.05, chosen on the device. The last two: one stream only. */
+typedef enum rp_bench_ids { RP_BENCH_RANDOM, RP_BENCH_GREEDY, RP_BENCH_SAMPLED } rp_bench_ids;
+
 typedef struct rp_bench_opts {
 	uint32_t reps;   /* at least 1 */
 	bool warmup;     /* once before, untimed: compiles pipelines, touches memory */
-	bool greedy;     /* tg feeds the likeliest id, chosen on the device, instead of random ones; one stream only */
+	rp_bench_ids ids;
 	uint64_t seed;
 } rp_bench_opts;
 
@@ -52,7 +56,7 @@ typedef struct rp_bench_result {
 	rp_spread ns_spread, rate_spread;
 	double submits, dispatches, barriers; /* a token */
 	double host_ns;                       /* a token: time in which the host did not wait for the device; NaN without a device */
-	size_t distinct;                      /* greedy: different ids in the last repetition; else 0 */
+	size_t distinct;                      /* not random: different ids in the last repetition; else 0 */
 } rp_bench_result;
 
 /* n engines of one graph, out[n] for each; they need a context of rp_bench_ctx. Repetition by repetition each engine has its turn, the

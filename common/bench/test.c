@@ -47,7 +47,7 @@ typedef struct bench {
 	rp_segment *segments;  /* [streams] */
 	uint32_t *ids;         /* [streams, most] */
 	uint32_t most;         /* ids a stream feeds at once */
-	uint32_t *chosen;      /* [n_gen] of the last greedy repetition */
+	uint32_t *chosen;      /* [n_gen] of the last repetition that was not random */
 	size_t n_chosen;
 	rp_bench_result *result;
 	rp_engine_stats work; /* of the timed parts of all repetitions */
@@ -82,14 +82,23 @@ static rp_code on_id(void *user, uint32_t id, bool *stop, rp_error *err)
 	return RP_OK;
 }
 
+static rp_code decode(bench *b, uint32_t n, rp_error *err)
+{
+	rp_sampling usual = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = b->opts->seed};
+	rp_decode_opts o = {.first = random_id(b), .n = n};
+	rp_code code = b->opts->ids == RP_BENCH_SAMPLED ? rp_sampler_new(&usual, b->vocab, &o.sampler, err) : RP_OK;
+	b->n_chosen = 0;
+	if (code == RP_OK)
+		code = rp_decode(b->engine, b->seqs[0], &o, on_id, b, err);
+	rp_sampler_free(o.sampler);
+	return code;
+}
+
 static rp_code generate(bench *b, uint32_t n, rp_error *err)
 {
 	rp_code code = RP_OK;
-	if (b->opts->greedy) {
-		rp_greedy o = {.first = random_id(b), .n = n};
-		b->n_chosen = 0;
-		return rp_decode_greedy(b->engine, b->seqs[0], &o, on_id, b, err);
-	}
+	if (b->opts->ids != RP_BENCH_RANDOM)
+		return decode(b, n, err);
 	for (uint32_t i = 0; i < n && code == RP_OK; i++) {
 		draw_ids(b, 1);
 		code = feed(b, 1, err);
@@ -174,7 +183,7 @@ static void summarize(bench *b)
 	r->dispatches = (double)b->work.dispatches / tokens;
 	r->barriers = (double)b->work.barriers / tokens;
 	r->host_ns = b->work.submits > 0 && b->total_ns >= b->work.wait_ns ? (double)(b->total_ns - b->work.wait_ns) / tokens : (double)NAN;
-	r->distinct = b->opts->greedy && b->test->n_gen > 0 ? count_distinct(b) : 0;
+	r->distinct = b->opts->ids != RP_BENCH_RANDOM && b->test->n_gen > 0 ? count_distinct(b) : 0;
 }
 
 static rp_code open_bench(bench *b, rp_error *err)

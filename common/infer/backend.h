@@ -38,8 +38,9 @@ typedef struct rp_backend {
 	rp_code (*seq_reset)(rp_seq *s, rp_error *err); /* zero the conv and delta states; the KV cache needs no clearing */
 	/* Compute one pass. RP_CANCELLED when *opts.cancel was seen set: the sequences' caches are then undefined. */
 	rp_code (*forward)(rp_engine *e, const rp_pass *pass, rp_error *err);
-	/* rp_decode_greedy after its checks; *fed: positions that seq gained. NULL: the engine does it by forward passes. */
-	rp_code (*greedy)(rp_seq *s, const rp_greedy *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
+	/* rp_decode after its checks, where rp_sampler_on_device; *fed: positions that seq gained. NULL: the engine does it by forward
+	 * passes. */
+	rp_code (*decode)(rp_seq *s, const rp_decode_opts *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
 	void (*count)(const rp_engine *e, rp_engine_stats *out); /* NULL: nothing to count */
 } rp_backend;
 
@@ -63,6 +64,9 @@ struct rp_seq {
 	uint64_t mark; /* engine.c: finds a sequence named twice in a batch */
 	void *state; /* the backend's */
 };
+
+/* Does rp_decode with this sampler (NULL: greedy) leave the host out? */
+bool rp_decode_on_device(const rp_engine *e, const rp_sampler *sampler);
 
 static inline bool rp_engine_cancelled(const rp_engine *e)
 {

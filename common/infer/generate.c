@@ -138,23 +138,22 @@ static rp_code step(generation *g, const float *logits, uint32_t *id, bool *done
 	return code;
 }
 
-/* ---- the rest of a greedy answer, without logits on the host ---- */
-static bool plain_greedy(const generation *g)
+/* ---- the rest of an answer, without logits on the host ---- */
+static bool is_greedy(const generation *g)
 {
 	const rp_sampling *s = &g->opts->sampling;
 
-	return g->engine->backend->greedy != NULL && g->engine->opts.tap == NULL && s->temperature <= 0 && g->n_top == 0 &&
-		(s->repeat_penalty == 1.0f || s->repeat_window == 0);
+	return s->temperature <= 0 && (s->repeat_penalty == 1.0f || s->repeat_window == 0);
 }
 
-typedef struct greedy_state {
+typedef struct rest {
 	generation *g;
 	bool *by_string;
-} greedy_state;
+} rest;
 
-static rp_code on_greedy_id(void *user, uint32_t id, bool *stop, rp_error *err)
+static rp_code on_id(void *user, uint32_t id, bool *stop, rp_error *err)
 {
-	greedy_state *s = user;
+	rest *s = user;
 	generation *g = s->g;
 
 	if (cancelled(g)) {
@@ -169,14 +168,20 @@ static rp_code on_greedy_id(void *user, uint32_t id, bool *stop, rp_error *err)
 	return code;
 }
 
-static rp_code finish_greedily(generation *g, uint32_t first, bool *by_string, rp_error *err)
+static bool on_device(const generation *g)
+{
+	return g->n_top == 0 && rp_decode_on_device(g->engine, is_greedy(g) ? NULL : g->sampler);
+}
+
+static rp_code finish_on_device(generation *g, uint32_t first, bool *by_string, rp_error *err)
 {
 	uint32_t room = g->engine->info.ctx - rp_seq_len(g->seq), most = g->opts->max_tokens - g->result.tokens;
-	rp_greedy o = {.first = first, .n = g->opts->max_tokens == 0 || most > room ? room : most, .ends = g->config->eos,
-		.n_ends = g->opts->ignore_eos ? 0 : g->config->n_eos, .careful = g->opts->n_stops > 0};
-	greedy_state s = {g, by_string};
+	rp_decode_opts o = {.first = first, .n = g->opts->max_tokens == 0 || most > room ? room : most, .ends = g->config->eos,
+		.n_ends = g->opts->ignore_eos ? 0 : g->config->n_eos, .careful = g->opts->n_stops > 0,
+		.sampler = is_greedy(g) ? NULL : g->sampler};
+	rest s = {g, by_string};
 
-	return rp_decode_greedy(g->engine, g->seq, &o, on_greedy_id, &s, err);
+	return rp_decode(g->engine, g->seq, &o, on_id, &s, err);
 }
 
 static rp_code run(generation *g, const uint32_t *prompt, size_t n, rp_error *err)
@@ -196,8 +201,8 @@ static rp_code run(generation *g, const uint32_t *prompt, size_t n, rp_error *er
 		code = step(g, logits, &id, &done, &by_string, err);
 		if (code || done)
 			break;
-		if (plain_greedy(g)) {
-			code = finish_greedily(g, id, &by_string, err);
+		if (on_device(g)) {
+			code = finish_on_device(g, id, &by_string, err);
 			break;
 		}
 		rp_segment s = {.seq = g->seq, .ids = &id, .n = 1, .want = RP_WANT_LAST};

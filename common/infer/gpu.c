@@ -285,7 +285,7 @@ static rp_code prepare_decode(rp_gpu *g, rp_error *err)
 	rc = recording(g, g->body, record_body, "layers", 1, 1, &c, err);
 	if (rc == RP_OK)
 		rc = recording(g, g->post, record_post, "output", 1, 0, &c, err);
-	return rc == RP_OK && g->run.ring != NULL ? rp_gpu_run_record(g, err) : rc;
+	return rc == RP_OK && g->run.ring != NULL ? rp_gpu_run_record(g, RP_GPU_GREEDY, err) : rc;
 }
 
 /* A CPU device's memory is the system's; its driver promises all of it, however much others use. */
@@ -569,6 +569,6 @@ const rp_backend rp_backend_vulkan = {
 	.seq_free = gpu_seq_free,
 	.seq_reset = gpu_seq_reset,
 	.forward = gpu_forward,
-	.greedy = rp_gpu_greedy,
+	.decode = rp_gpu_decode,
 	.count = gpu_count,
 };

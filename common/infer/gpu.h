@@ -64,13 +64,19 @@ typedef struct rp_gpu_recording {
 
 enum { RP_GPU_RECORDINGS = 8 };
 
-/* Greedy decode: one recording a token, replayed; batch and ring are device memory, so that no kernel waits for the host's. */
+/* Decode: one recording a token, replayed; batch and ring are device memory, so that no kernel waits for the host's. */
+typedef enum rp_gpu_step { RP_GPU_GREEDY, RP_GPU_SAMPLED, RP_GPU_PENALISED, RP_GPU_STEPS } rp_gpu_step; /* how the id is chosen */
+
 typedef struct rp_gpu_run {
 	rp_vk_buf *batch; /* a row, a segment (at segs_at of the large batch) */
-	rp_vk_buf *values, *ids; /* the best of each slice of the logits */
+	rp_vk_buf *values, *ids; /* greedy: the best of each slice of the logits */
+	rp_vk_buf *peaks, *counts, *state; /* sampled, made when it first is: as in `sample` */
 	rp_vk_buf *ring, *out[2]; /* [RP_RING_HEAD + RP_GPU_RING]; copies for the host, by turns */
-	rp_vk_cmd *step, *tail[2];
-	bool recorded; /* step fits the caches as they are */
+	rp_vk_buf *saved[2];      /* states of the layers that keep one a sequence; NULL: not needed yet, or none does */
+	rp_vk_cmd *step[RP_GPU_STEPS], *tail[2], *save[2];
+	uint32_t save_slot; /* the sequence `save` copies */
+	bool made[RP_GPU_STEPS], made_save;
+	bool recorded; /* all that is made fits the caches as they are */
 } rp_gpu_run;
 
 enum { RP_GPU_RING = 64 };
@@ -125,11 +131,15 @@ rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *e
 rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */
 rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
 
-/* ---- greedy decode (gpu_run.c) ---- */
+/* ---- decode: gpu_run.c records, gpu_decode.c runs ---- */
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);
 void rp_gpu_run_free(rp_gpu *g);
-rp_code rp_gpu_run_record(rp_gpu *g, rp_error *err); /* nothing submitted may still run */
-rp_code rp_gpu_greedy(rp_seq *s, const rp_greedy *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
+/* Make the recording of a token unless it is there. Nothing submitted may still run. */
+rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, rp_error *err);
+/* The same for copies of the states of the sequence in that slot to saved[0], saved[1]; *any: there are such states. */
+rp_code rp_gpu_run_saves(rp_gpu *g, uint32_t slot, bool *any, rp_error *err);
+rp_code rp_gpu_run_restore(rp_gpu *g, uint32_t slot, int turn, rp_error *err);
+rp_code rp_gpu_decode(rp_seq *s, const rp_decode_opts *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
 
 /* ---- sequences (gpu_cache.c) ---- */
 rp_code rp_gpu_caches_init(rp_gpu *g, rp_error *err);

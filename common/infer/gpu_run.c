@@ -1,34 +1,35 @@
-/* Greedy decode without the host: the recording of one token ends by choosing the next id and moving the batch on, so that it can
- * be submitted many times at once. The host reads the ids a block of tokens behind. */
+/* Recordings of decode: those of one token end by choosing the next id and moving the batch on, so that they can be submitted many
+ * times without the host. Copies of the states a sequence has beside its positions, to go back to. */
 #include "infer/gpu_work.h"
-
-#include <string.h>
-
-enum { BLOCK = 8 }; /* tokens a submission: what is computed for nothing when somebody stops, against 50 us a submission */
 
 static uint32_t slices(const rp_gpu *g)
 {
 	return rp_ceil_div(g->engine->graph->config.vocab, RP_ARGMAX_SLICE);
 }
 
+/* ---- buffers ---- */
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_run *r = &g->run;
 	uint64_t pairs = (slices(g) > RP_WIDE_BEST ? slices(g) : RP_WIDE_BEST) * sizeof(uint32_t);
 	uint64_t ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
-	rp_code rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, g->segs_at + sizeof(rp_batch_segment), "batch of greedy decode", &r->batch, err);
+	rp_code rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, g->segs_at + sizeof(rp_batch_segment), "batch of decode", &r->batch, err);
 	if (rc == RP_OK)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, pairs, "best logits", &r->values, err);
 	if (rc == RP_OK)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, pairs, "ids of the best logits", &r->ids, err);
 	if (rc == RP_OK)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, ring, "ids chosen", &r->ring, err);
-	if (rc == RP_OK)
-		rc = rp_vk_cmd_new(g->vk, "a token", &r->step, err);
 	for (int i = 0; i < 2 && rc == RP_OK; i++) {
 		rc = rp_vk_buf_new(g->vk, RP_VK_READBACK, ring, "ids for the host", &r->out[i], err);
 		if (rc == RP_OK)
 			rc = rp_vk_cmd_new(g->vk, "ids for the host", &r->tail[i], err);
+		if (rc == RP_OK)
+			rc = rp_vk_cmd_begin(r->tail[i], RP_VK_REPLAY, err);
+		if (rc == RP_OK)
+			rc = rp_vk_cmd_copy(r->tail[i], r->ring, 0, r->out[i], 0, ring, err);
+		if (rc == RP_OK)
+			rc = rp_vk_cmd_end(r->tail[i], err);
 	}
 	return rc;
 }
@@ -36,18 +37,24 @@ rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 void rp_gpu_run_free(rp_gpu *g)
 {
 	rp_gpu_run *r = &g->run;
-	rp_vk_cmd_free(r->step);
+	for (int i = 0; i < RP_GPU_STEPS; i++)
+		rp_vk_cmd_free(r->step[i]);
 	for (int i = 0; i < 2; i++) {
 		rp_vk_cmd_free(r->tail[i]);
+		rp_vk_cmd_free(r->save[i]);
 		rp_vk_buf_free(r->out[i]);
+		rp_vk_buf_free(r->saved[i]);
 	}
 	rp_vk_buf_free(r->batch);
 	rp_vk_buf_free(r->values);
 	rp_vk_buf_free(r->ids);
 	rp_vk_buf_free(r->ring);
+	rp_vk_buf_free(r->peaks);
+	rp_vk_buf_free(r->counts);
+	rp_vk_buf_free(r->state);
 }
 
-/* ---- recording ---- */
+/* ---- choosing ---- */
 static rp_code record_slices(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
 {
 	const rp_graph *graph = g->engine->graph;
@@ -79,126 +86,178 @@ static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uin
 	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ 1, 1, 1 }, err);
 }
 
-static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
+static rp_code record_greedy(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
 {
-	rp_gpu_shape s = { 1, 1, g->slots[RP_SLOT_X], g->run.batch };
-	rp_code rc = rp_vk_cmd_begin(c, RP_VK_REPLAY, err);
-	if (rc == RP_OK)
-		rc = rp_gpu_record_input(g, c, &s, err);
-	if (rc == RP_OK)
-		rc = rp_gpu_record_layers(g, c, &s, err);
 	uint32_t pairs = 0;
-	if (rc == RP_OK)
-		rc = rp_gpu_record_best(g, c, &s, &pairs, err);
+	rp_code rc = rp_gpu_record_best(g, c, s, &pairs, err);
 	if (rc == RP_OK && pairs == 0) {
-		rc = rp_gpu_record_logits(g, c, &s, err);
+		rc = rp_gpu_record_logits(g, c, s, err);
 		if (rc == RP_OK)
 			rc = record_slices(g, c, err);
 		pairs = slices(g);
 	}
-	if (rc == RP_OK)
-		rc = record_choice(g, c, &s, pairs, err);
-	return rc == RP_OK ? rp_vk_cmd_end(c, err) : rc;
+	return rc == RP_OK ? record_choice(g, c, s, pairs, err) : rc;
 }
 
-rp_code rp_gpu_run_record(rp_gpu *g, rp_error *err)
+static rp_code make_sampling(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_run *r = &g->run;
-	r->recorded = false;
-	rp_code rc = record_step(g, r->step, err);
+	rp_args_sample a = rp_shape_sample(g->engine->graph->config.vocab);
+	rp_code rc = RP_OK;
+	if (r->peaks == NULL)
+		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, a.n_groups * sizeof(uint32_t), "peaks of the logits", &r->peaks, err);
+	if (rc == RP_OK && r->counts == NULL)
+		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, a.n * sizeof(uint32_t), "ids of the repetition window", &r->counts, err);
+	if (rc == RP_OK && r->state == NULL)
+		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, RP_SAMPLE_STATE * sizeof(uint32_t), "state of the sampler", &r->state, err);
+	return rc;
+}
+
+static rp_code record_sample(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, bool penalises, rp_error *err)
+{
+	const rp_gpu_run *r = &g->run;
+	rp_vk_buf *logits = g->slots[g->engine->graph->logits_slot];
+	rp_args_sample a = rp_shape_sample(g->engine->graph->config.vocab);
+	rp_work w;
+	a.ring_steps = RP_GPU_RING;
+	a.ring_stride = RP_RING_HEAD + RP_GPU_RING;
+	rp_code rc = rp_work_begin(&w, g, c, "sample_peaks", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_const(&w, "WG", a.lanes);
+	rp_work_const(&w, "PENALTY", penalises);
+	rp_work_bind(&w, logits);
+	rp_work_bind(&w, r->counts);
+	rp_work_bind(&w, r->state);
+	rp_work_bind(&w, r->peaks);
+	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ a.n_groups / a.lanes, 1, 1 }, err);
+	if (rc == RP_OK)
+		rc = rp_work_begin(&w, g, c, "sample", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_const(&w, "WG", g->cpu ? 64 : 256);
+	rp_work_const(&w, "PENALTY", penalises);
+	rp_work_bind(&w, logits);
+	rp_work_bind(&w, r->peaks);
+	rp_work_bind(&w, r->counts);
+	rp_work_bind(&w, r->state);
+	rp_work_bind_rows(&w, s);
+	rp_work_bind_segs(&w, s);
+	rp_work_bind(&w, r->ring);
+	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ 1, 1, 1 }, err);
+}
+
+/* ---- a token ---- */
+static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_gpu_step kind, rp_error *err)
+{
+	rp_gpu_shape s = { 1, 1, g->slots[RP_SLOT_X], g->run.batch };
+	rp_code rc = rp_gpu_record_input(g, c, &s, err);
+	if (rc == RP_OK)
+		rc = rp_gpu_record_layers(g, c, &s, err);
+	if (rc == RP_OK && kind == RP_GPU_GREEDY)
+		return record_greedy(g, c, &s, err);
+	if (rc == RP_OK)
+		rc = make_sampling(g, err);
+	if (rc == RP_OK)
+		rc = rp_gpu_record_logits(g, c, &s, err);
+	return rc == RP_OK ? record_sample(g, c, &s, kind == RP_GPU_PENALISED, err) : rc;
+}
+
+/* Recordings of before hold buffers that are gone. */
+static void forget(rp_gpu_run *r)
+{
+	for (int i = 0; i < RP_GPU_STEPS && !r->recorded; i++)
+		r->made[i] = false;
+	r->made_save = r->made_save && r->recorded;
+	r->recorded = true;
+}
+
+rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, rp_error *err)
+{
+	static const char *const names[] = { "a token", "a token that is sampled", "a token that is sampled with a penalty" };
+	rp_gpu_run *r = &g->run;
+	forget(r);
+	if (r->made[kind])
+		return RP_OK;
+	rp_code rc = r->step[kind] == NULL ? rp_vk_cmd_new(g->vk, names[kind], &r->step[kind], err) : RP_OK;
+	if (rc == RP_OK)
+		rc = rp_vk_cmd_begin(r->step[kind], RP_VK_REPLAY, err);
+	if (rc == RP_OK)
+		rc = record_step(g, r->step[kind], kind, err);
+	if (rc == RP_OK)
+		rc = rp_vk_cmd_end(r->step[kind], err);
+	r->made[kind] = rc == RP_OK;
+	return rc;
+}
+
+/* ---- states ---- */
+static bool has_state(const rp_gpu *g, uint32_t l)
+{
+	return g->engine->graph->layers[l].kind == RP_LAYER_LINEAR;
+}
+
+/* Copy the states of a slot to the buffer or back. */
+static rp_code copy_states(rp_gpu *g, rp_vk_cmd *c, uint32_t slot, rp_vk_buf *saved, bool back, rp_error *err)
+{
+	const rp_engine *e = g->engine;
+	uint64_t at = 0;
+	rp_code rc = RP_OK;
+	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++) {
+		const rp_gpu_cache *cache = &g->caches[l - e->opts.layer_first];
+		rp_vk_buf *bufs[2] = { cache->a, cache->b };
+		uint64_t bytes[2] = { cache->a_bytes, cache->b_bytes };
+		for (int i = 0; i < 2 && has_state(g, l) && rc == RP_OK; i++) {
+			rc = back ? rp_vk_cmd_copy(c, saved, at, bufs[i], slot * bytes[i], bytes[i], err)
+				: rp_vk_cmd_copy(c, bufs[i], slot * bytes[i], saved, at, bytes[i], err);
+			at += bytes[i];
+		}
+	}
+	return rc;
+}
+
+static uint64_t state_bytes(const rp_gpu *g)
+{
+	const rp_engine *e = g->engine;
+	uint64_t bytes = 0;
+	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++)
+		if (has_state(g, l))
+			bytes += g->caches[l - e->opts.layer_first].a_bytes + g->caches[l - e->opts.layer_first].b_bytes;
+	return bytes;
+}
+
+rp_code rp_gpu_run_saves(rp_gpu *g, uint32_t slot, bool *any, rp_error *err)
+{
+	rp_gpu_run *r = &g->run;
+	uint64_t bytes = state_bytes(g);
+	*any = bytes != 0;
+	forget(r);
+	if (bytes == 0 || (r->made_save && r->save_slot == slot))
+		return RP_OK;
+	rp_code rc = RP_OK;
+	r->made_save = false;
 	for (int i = 0; i < 2 && rc == RP_OK; i++) {
-		rc = rp_vk_cmd_begin(r->tail[i], RP_VK_REPLAY, err);
+		if (r->saved[i] == NULL)
+			rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, bytes, "states to go back to", &r->saved[i], err);
+		if (rc == RP_OK && r->save[i] == NULL)
+			rc = rp_vk_cmd_new(g->vk, "copying the states", &r->save[i], err);
 		if (rc == RP_OK)
-			rc = rp_vk_cmd_copy(r->tail[i], r->ring, 0, r->out[i], 0, rp_vk_buf_size(r->ring), err);
+			rc = rp_vk_cmd_begin(r->save[i], RP_VK_REPLAY, err);
 		if (rc == RP_OK)
-			rc = rp_vk_cmd_end(r->tail[i], err);
+			rc = copy_states(g, r->save[i], slot, r->saved[i], false, err);
+		if (rc == RP_OK)
+			rc = rp_vk_cmd_end(r->save[i], err);
 	}
-	r->recorded = rc == RP_OK;
+	r->save_slot = slot;
+	r->made_save = rc == RP_OK;
 	return rc;
 }
 
-/* ---- running ---- */
-typedef struct greedy {
-	rp_gpu *g;
-	const rp_greedy *o;
-	rp_id_fn *on_id;
-	void *user;
-	uint32_t submitted, seen; /* steps */
-	uint64_t tickets[2];      /* of the block that used out[i] last */
-	uint32_t ends_at[2];      /* steps submitted with it and before */
-	bool stopped, ended; /* ended: by an id after which the device computes nothing more */
-} greedy;
-
-static rp_code start(greedy *d, const rp_seq *seq, rp_error *err)
+rp_code rp_gpu_run_restore(rp_gpu *g, uint32_t slot, int turn, rp_error *err)
 {
-	rp_gpu *g = d->g;
-	uint32_t slot = *(const uint32_t *)seq->state, head[RP_RING_HEAD] = { 0, d->o->n_ends };
-	rp_batch_row row = { d->o->first, seq->len, slot, 0 };
-	rp_batch_segment seg = { 0, 1, seq->len, slot };
-	if (d->o->n_ends != 0)
-		memcpy(head + 2, d->o->ends, d->o->n_ends * sizeof *head);
-	rp_code rc = rp_vk_wait(g->vk, g->ticket, err);
-	if (rc == RP_OK && !g->run.recorded)
-		rc = rp_gpu_run_record(g, err);
+	rp_code rc = rp_vk_cmd_begin(g->one, 0, err);
 	if (rc == RP_OK)
-		rc = rp_vk_write(g->vk, g->run.batch, 0, &row, sizeof row, err);
+		rc = copy_states(g, g->one, slot, g->run.saved[turn], true, err);
 	if (rc == RP_OK)
-		rc = rp_vk_write(g->vk, g->run.batch, g->segs_at, &seg, sizeof seg, err);
-	return rc == RP_OK ? rp_vk_write(g->vk, g->run.ring, 0, head, sizeof head, err) : rc;
-}
-
-static rp_code submit_block(greedy *d, int turn, uint32_t most, rp_error *err)
-{
-	rp_gpu *g = d->g;
-	rp_vk_cmd *cmds[BLOCK + 1];
-	uint32_t left = d->o->n - d->submitted, n = left < most ? left : most;
-	for (uint32_t i = 0; i < n; i++)
-		cmds[i] = g->run.step;
-	cmds[n] = g->run.tail[turn];
-	d->submitted += n;
-	d->ends_at[turn] = d->submitted;
-	rp_code rc = rp_vk_submit(g->vk, cmds, n + 1, &g->ticket, err);
-	d->tickets[turn] = g->ticket;
-	return rc;
-}
-
-static rp_code see(greedy *d, uint32_t id, rp_error *err)
-{
-	if (id == UINT32_MAX)
-		return rp_fail(err, RP_MODEL,
-			"the model gave no finite largest value: its weights are damaged, or the device computes wrongly");
-	d->seen++;
-	rp_code rc = d->on_id(d->user, id, &d->stopped, err);
-	for (uint32_t i = 0; i < d->o->n_ends; i++)
-		d->ended = d->ended || d->o->ends[i] == id;
-	d->stopped = d->stopped || d->ended;
-	return rc;
-}
-
-static rp_code read_block(greedy *d, int turn, rp_error *err)
-{
-	const uint32_t *ring = rp_vk_buf_map(d->g->run.out[turn]);
-	rp_code rc = rp_vk_wait(d->g->vk, d->tickets[turn], err);
-	while (rc == RP_OK && !d->stopped && d->seen < d->ends_at[turn])
-		rc = see(d, ring[RP_RING_HEAD + d->seen % RP_GPU_RING], err);
-	return rc;
-}
-
-rp_code rp_gpu_greedy(rp_seq *s, const rp_greedy *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err)
-{
-	greedy d = { .g = s->engine->state, .o = o, .on_id = on_id, .user = user };
-	/* A CPU device is not kept waiting by the host, and computes nothing cheaply. */
-	bool ahead = !o->careful && !d.g->cpu;
-	rp_code rc = start(&d, s, err);
-	for (int turn = 0; rc == RP_OK && !d.stopped && d.seen < o->n; turn = ahead ? !turn : 0) {
-		if (d.submitted < o->n)
-			rc = submit_block(&d, turn, ahead ? BLOCK : 1, err);
-		if (rc == RP_OK)
-			rc = read_block(&d, ahead ? !turn : turn, err); /* the one before: this one runs meanwhile */
-	}
-	rp_code end = rp_vk_wait(d.g->vk, d.g->ticket, rc == RP_OK ? err : NULL);
-	if (d.submitted != d.seen && !d.ended)
-		s->broken = true; /* its caches hold what nobody asked for */
-	*fed = d.seen;
-	return rc == RP_OK ? end : rc;
+		rc = rp_vk_cmd_end(g->one, err);
+	return rc == RP_OK ? rp_vk_run(g->vk, g->one, err) : rc;
 }

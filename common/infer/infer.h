@@ -83,26 +83,11 @@ typedef struct rp_output {
  * sequences of the batch must be reset. out is valid until the next call on the engine. */
 rp_code rp_forward(rp_engine *e, const rp_segment *segments, size_t n, rp_output *out, rp_error *err);
 
-/* ---- greedy decode on the device: the largest logit, ties to the lower id, without the host in between ---- */
-typedef struct rp_greedy {
-	uint32_t first;       /* id to feed, < vocab: the last one known */
-	uint32_t n;           /* most ids to choose; the context must hold as many positions more */
-	const uint32_t *ends; /* ids after which nothing follows */
-	uint32_t n_ends;
-	bool careful; /* on_id may stop after any id and seq stays good. Else work runs ahead, and after a stop seq must be reset */
-} rp_greedy;
-
-/* Sees each id chosen, in order; sets *stop to end there (an id of `ends` ends by itself). Non-RP_OK ends it too. */
-typedef rp_code rp_id_fn(void *user, uint32_t id, bool *stop, rp_error *err);
-
-/* Feed the first id, then each chosen one but the last. An engine with all layers. Logits of which the best is not finite:
- * RP_MODEL. After an error seq must be reset. */
-rp_code rp_decode_greedy(rp_engine *e, rp_seq *seq, const rp_greedy *opts, rp_id_fn *on_id, void *user, rp_error *err);
-
 /* ---- sampling. In this order: repetition penalty (positive logits are divided by it, others multiplied, once an id);
  * temperature; the top_k likeliest; of those the fewest whose probabilities reach top_p; of those the ones at least min_p times
- * as likely as the best; then one by chance. Ties go to the lower id. The generator, and the exponential it weighs ids with,
- * are our own: equal logits and seeds give equal ids on every machine. ---- */
+ * as likely as the best; then one by chance. Ties go to the lower id. Random numbers and weights are integers made by rules of our own:
+ * equal logits and seeds give equal ids on every machine and device. An id less than 2^-31 times as likely as the best is never
+ * chosen. ---- */
 typedef struct rp_sampling {
 	float temperature; /* 0: the largest logit after the penalty; the rest is then not looked at */
 	uint32_t top_k;    /* 0: off */
@@ -119,6 +104,25 @@ void rp_sampler_accept(rp_sampler *s, uint32_t id); /* an id < vocab of the prom
  * at all: RP_MODEL. */
 rp_code rp_sampler_next(rp_sampler *s, const float *logits, uint32_t *id, rp_error *err);
 
+/* ---- decode: one id after the other, chosen on the device where it can, without the host in between ---- */
+typedef struct rp_decode_opts {
+	uint32_t first;       /* id to feed, < vocab: the last one known */
+	uint32_t n;           /* most ids to choose; the context must hold as many positions more */
+	const uint32_t *ends; /* ids after which nothing follows */
+	uint32_t n_ends;
+	bool careful; /* on_id may stop after any id and seq stays good. Else work runs ahead, and after a stop seq must be reset */
+	rp_sampler *sampler; /* its next ids, which it accepts; NULL: the largest logit, ties to the lower id */
+} rp_decode_opts;
+
+/* Sees each id chosen, in order; sets *stop to end there (an id of `ends` ends by itself). Non-RP_OK ends it too. */
+typedef rp_code rp_id_fn(void *user, uint32_t id, bool *stop, rp_error *err);
+
+/* Feed the first id, then each chosen one but the last. An engine with all layers. Logits of which the best is not finite:
+ * RP_MODEL. After an error seq must be reset. A Vulkan device samples by itself when top_k is 1 to 256 (or the temperature 0) and the
+ * repetition penalty, if any, looks at 4096 ids at most; otherwise logits go through the host. The ids are the same. */
+rp_code rp_decode(rp_engine *e, rp_seq *seq, const rp_decode_opts *opts, rp_id_fn *on_id, void *user, rp_error *err);
+
+/* ---- log probabilities ---- */
 typedef struct rp_logprob {
 	uint32_t id;
 	float logprob; /* natural log, of the raw logits (before penalty and temperature) */

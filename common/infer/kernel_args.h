@@ -81,6 +81,33 @@ typedef struct rp_args_choose {
 	uint32_t n, ring_steps;
 } rp_args_choose;
 
+/* sample_peaks, sample. Grids: (n_groups / lanes, rows), (rows). */
+typedef struct rp_args_sample {
+	uint32_t n, each, lanes, n_groups; /* ids; ids a group; groups side by side: WG of sample_peaks */
+	uint32_t ring_steps, ring_stride, state_stride; /* words */
+} rp_args_sample;
+
+/* Words of the state of a row that is sampled. */
+enum {
+	RP_SAMPLE_AT_TOP_K,
+	RP_SAMPLE_AT_CUTS,
+	RP_SAMPLE_AT_TOP_P,
+	RP_SAMPLE_AT_MIN_WEIGHT,
+	RP_SAMPLE_AT_SCALE,
+	RP_SAMPLE_AT_UP,
+	RP_SAMPLE_AT_DOWN,
+	RP_SAMPLE_AT_SEED,
+	RP_SAMPLE_AT_DRAWS = RP_SAMPLE_AT_SEED + 2,
+	RP_SAMPLE_AT_WINDOW = RP_SAMPLE_AT_DRAWS + 2,
+	RP_SAMPLE_AT_USED,
+	RP_SAMPLE_AT_NEXT,
+	RP_SAMPLE_AT_IDS = 16,
+	RP_SAMPLE_TOP_K = 256, /* most ids ranked */
+	RP_SAMPLE_WINDOW = 4096,
+	RP_SAMPLE_STATE = RP_SAMPLE_AT_IDS + RP_SAMPLE_WINDOW,
+	RP_SAMPLE_LANES = 64,
+};
+
 /* One row against a matrix: wide_matvec, wide_matvec_f32, wide_gated, wide_conv, wide_glu,
  * wide_best, wide_attend. */
 typedef struct rp_args_wide {
@@ -181,6 +208,14 @@ static inline rp_grid rp_grid_matmul(const rp_args_matmul *a)
 static inline rp_grid rp_grid_norm(const rp_args_norm *a, rp_shape s)
 {
 	return rp_grid_fold(rp_ceil_div(a->n_groups, s.wg / s.lanes));
+}
+
+/* Groups of up to 32 ids, about 4,096 of them or more. */
+static inline rp_args_sample rp_shape_sample(uint32_t vocab)
+{
+	uint32_t each = vocab / 4096 < 1 ? 1 : vocab / 4096 > 32 ? 32 : vocab / 4096;
+	return (rp_args_sample){ .n = vocab, .each = each, .lanes = RP_SAMPLE_LANES,
+		.n_groups = rp_ceil_div(vocab, RP_SAMPLE_LANES * each) * RP_SAMPLE_LANES, .state_stride = RP_SAMPLE_STATE };
 }
 
 static inline rp_grid rp_grid_delta(const rp_args_delta *a)

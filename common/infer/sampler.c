@@ -1,6 +1,6 @@
-/* Choosing the next id. Everything that decides is integer arithmetic, or double arithmetic whose result IEEE 754 fixes. */
-#include "infer/infer.h"
-#include "base/random.h"
+/* Choosing the next id. Everything that decides is integer arithmetic, or a single product or difference of float32, whose result
+ * IEEE 754 fixes: the kernel `sample` does the same and finds the same id. */
+#include "infer/sampler.h"
 
 #include <float.h>
 #include <math.h>
@@ -15,29 +15,77 @@ enum { MAX_WINDOW = 1 << 20 };
 
 struct rp_sampler {
 	rp_sampling p;
+	rp_sampler_plan plan;
 	uint32_t vocab;
-	rp_random random;
-	float *logits;    /* [vocab] after the penalty */
-	double *weights;  /* [vocab] proportional to probabilities */
-	uint32_t *heap;   /* [vocab] ids */
-	uint32_t *window; /* ring of the last ids */
+	uint64_t draws;    /* so far: the place in the random numbers */
+	float *logits;     /* [vocab] after the penalty */
+	uint32_t *weights; /* [vocab] proportional to probabilities, the best id weighs RP_SAMPLE_ONE */
+	uint32_t *heap;    /* [vocab] ids */
+	uint32_t *window;  /* ring of the last ids */
 	uint32_t n_window, next_window;
 	uint32_t *seen, round; /* [vocab] round in which an id was penalised */
 };
 
-/* e^x for x <= 0 from basic operations only: 2^k times a polynomial on [-ln 2 / 2, ln 2 / 2]. Relative error under 1e-15. */
-static double exp_fixed(double x)
-{
-	const double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33, log2e = 0x1.71547652b82fep+0;
-	static const double inverse_factorial[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-		1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1};
+/* ---- fixed point ---- */
 
-	if (!(x > -700))
-		return 0;
-	double k = floor(x * log2e + 0.5), r = (x - k * ln2_high) - k * ln2_low, sum = 0;
-	for (size_t i = 0; i < sizeof inverse_factorial / sizeof *inverse_factorial; i++)
-		sum = sum * r + inverse_factorial[i];
-	return ldexp(sum, (int)k);
+static uint32_t high(uint32_t a, uint32_t b)
+{
+	return (uint32_t)((uint64_t)a * b >> 32);
+}
+
+static uint32_t times(uint32_t a, uint32_t b) /* of numbers with 31 bits behind the point */
+{
+	return (uint32_t)((uint64_t)a * b >> 31);
+}
+
+/* 2^-(z / 2^26) for z < 2^31: the series of e^-t for the fraction below 1/16, the rest by constants 2^-1/2 to 2^-1/16. */
+static uint32_t power(uint32_t z)
+{
+	const uint32_t one = RP_SAMPLE_ONE, ln2 = 0xb17217f8u;
+	uint32_t fraction = z << 6, t = high(fraction & 0x0fffffffu, ln2);
+	uint32_t w = one - (t >> 1) / 5;
+
+	w = one - high(t, w) / 4;
+	w = one - high(t, w) / 3;
+	w = one - high(t, w) / 2;
+	w = one - high(t, w);
+	if (fraction & 0x80000000u)
+		w = times(w, 0x5a82799au);
+	if (fraction & 0x40000000u)
+		w = times(w, 0x6ba27e65u);
+	if (fraction & 0x20000000u)
+		w = times(w, 0x75606374u);
+	if (fraction & 0x10000000u)
+		w = times(w, 0x7a92be8bu);
+	return w >> (z >> 26);
+}
+
+/* GPUs may take numbers below the normal ones for zero, so all do. */
+static float flush(float x)
+{
+	return fabsf(x) < FLT_MIN ? 0 : x;
+}
+
+static uint32_t weight(float best, float x, float scale)
+{
+	float z = flush(best - x) * scale;
+
+	return z < 32 ? power((uint32_t)(z * 0x1p26f)) : 0; /* 0 for what is no number, too */
+}
+
+/* The high half of a product of 64-bit numbers. */
+static uint64_t high64(uint64_t a, uint64_t b)
+{
+	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+	uint64_t low = (a0 * b0 >> 32) + (uint32_t)(a1 * b0) + (uint32_t)(a0 * b1);
+
+	return a1 * b1 + (a1 * b0 >> 32) + (a0 * b1 >> 32) + (low >> 32);
+}
+
+/* What a sum of weights must reach to hold the part top_p of total. */
+static uint64_t part_of(uint64_t total, uint32_t top_p)
+{
+	return (total >> 32) * top_p + ((uint64_t)(uint32_t)total * top_p >> 32);
 }
 
 static rp_code check_logits(const float *logits, uint32_t vocab, float *max, rp_error *err)
@@ -126,6 +174,23 @@ static rp_code check_options(const rp_sampling *p, uint32_t vocab, rp_error *err
 	return RP_OK;
 }
 
+static rp_sampler_plan plan_of(const rp_sampling *p, uint32_t vocab)
+{
+	double scale = 1.4426950408889634 / (double)p->temperature; /* of powers of 2 */
+	rp_sampler_plan plan = {.top_k = p->top_k > 0 && p->top_k < vocab ? p->top_k : vocab, .cuts = p->top_p < 1, .seed = p->seed,
+		.penalises = p->repeat_penalty != 1.0f && p->repeat_window > 0, .penalty = p->repeat_penalty, .window = p->repeat_window};
+
+	if (!(p->temperature > 0)) {
+		plan.top_k = 1;
+		scale = 0;
+	}
+	plan.scale = (float)(scale < 1e25 ? scale : 1e25);
+	plan.inverse = 1 / p->repeat_penalty;
+	plan.top_p = plan.cuts ? (uint32_t)((double)p->top_p * 0x1p32) : UINT32_MAX;
+	plan.min_weight = (uint32_t)((double)p->min_p * RP_SAMPLE_ONE);
+	return plan;
+}
+
 rp_code rp_sampler_new(const rp_sampling *p, uint32_t vocab, rp_sampler **out, rp_error *err)
 {
 	rp_code code = check_options(p, vocab, err);
@@ -137,7 +202,7 @@ rp_code rp_sampler_new(const rp_sampling *p, uint32_t vocab, rp_sampler **out, r
 		return rp_no_memory(err, sizeof *s, "the sampler");
 	s->p = *p;
 	s->vocab = vocab;
-	rp_random_seed(&s->random, p->seed);
+	s->plan = plan_of(p, vocab);
 	s->logits = rp_alloc_array(vocab, sizeof *s->logits);
 	s->weights = rp_alloc_array(vocab, sizeof *s->weights);
 	s->heap = rp_alloc_array(vocab, sizeof *s->heap);
@@ -179,12 +244,13 @@ static void penalise(rp_sampler *s)
 		memset(s->seen, 0, s->vocab * sizeof *s->seen);
 		s->round = 1;
 	}
-	for (uint32_t i = 0; i < s->n_window; i++) {
+	for (uint32_t i = 0; s->plan.penalises && i < s->n_window; i++) {
 		uint32_t id = s->window[i];
 		if (s->seen[id] == s->round)
 			continue;
 		s->seen[id] = s->round;
-		s->logits[id] = s->logits[id] > 0 ? s->logits[id] / s->p.repeat_penalty : s->logits[id] * s->p.repeat_penalty;
+		float x = s->logits[id] * (s->logits[id] > 0 ? s->plan.inverse : s->plan.penalty);
+		s->logits[id] = flush(x > FLT_MAX ? FLT_MAX : x);
 	}
 }
 
@@ -209,73 +275,65 @@ static uint32_t ranked(heap *h, uint32_t vocab, uint32_t i)
 /* One of n ids by chance, in order of rank (h) or of id (h NULL). A weight of 0 is never drawn. */
 static uint32_t draw(rp_sampler *s, heap *h, uint32_t n)
 {
-	double sum = 0, passed = 0;
-	uint32_t last = 0;
+	const uint32_t key[2] = {(uint32_t)s->plan.seed, (uint32_t)(s->plan.seed >> 32)};
+	uint32_t r[4], i = 0;
+	uint64_t sum = 0, passed = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		sum += s->weights[h ? ranked(h, s->vocab, i) : i];
-	double target = rp_random_unit(&s->random) * sum;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t k = 0; k < n; k++)
+		sum += s->weights[h ? ranked(h, s->vocab, k) : k];
+	rp_random_philox((uint32_t[4]){(uint32_t)s->draws, (uint32_t)(s->draws >> 32)}, key, r);
+	uint64_t target = high64((uint64_t)r[1] << 32 | r[0], sum); /* below sum */
+	for (;; i++) {
 		uint32_t id = h ? ranked(h, s->vocab, i) : i;
-		if (!(s->weights[id] > 0))
-			continue;
-		last = id;
 		passed += s->weights[id];
 		if (passed > target)
-			break;
+			return id;
 	}
-	return last;
 }
 
-/* Weights by temperature, the best id weighs 1; their sum. */
-static double weigh(rp_sampler *s, float max)
+/* Weights by temperature; their sum. */
+static uint64_t weigh(rp_sampler *s, float max)
 {
-	double sum = 0;
+	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < s->vocab; i++) {
-		s->weights[i] = exp_fixed(((double)s->logits[i] - (double)max) / (double)s->p.temperature);
-		sum += s->weights[i];
-	}
+	for (uint32_t i = 0; i < s->vocab; i++)
+		sum += s->weights[i] = weight(max, s->logits[i], s->plan.scale);
 	return sum;
 }
 
 /* How many of the likeliest ids top_k, top_p and min_p leave; at least 1. total: the sum of all weights. */
-static uint32_t cut(rp_sampler *s, heap *h, uint32_t top_k, double total)
+static uint32_t cut(rp_sampler *s, heap *h, uint64_t total)
 {
-	double sum = 0;
-	uint32_t n = top_k;
+	uint64_t sum = 0;
+	uint32_t n = s->plan.top_k;
 
-	if (top_k < s->vocab) { /* top_p is a part of what top_k leaves */
+	if (n < s->vocab && s->plan.cuts) { /* top_p is a part of what top_k leaves */
 		total = 0;
-		for (uint32_t i = 0; i < top_k; i++)
+		for (uint32_t i = 0; i < n; i++)
 			total += s->weights[ranked(h, s->vocab, i)];
 	}
-	if (s->p.top_p < 1)
-		for (n = 0; n < top_k;) {
+	if (s->plan.cuts)
+		for (n = 0; n < s->plan.top_k;) {
 			sum += s->weights[ranked(h, s->vocab, n++)];
-			if (sum >= (double)s->p.top_p * total)
+			if (sum >= part_of(total, s->plan.top_p))
 				break;
 		}
-	while (n > 1 && s->weights[ranked(h, s->vocab, n - 1)] < (double)s->p.min_p)
-		n--;
-	return n;
+	uint32_t kept = 1; /* the likeliest first, so that few are ranked where min_p leaves few of many */
+	while (kept < n && s->weights[ranked(h, s->vocab, kept)] >= s->plan.min_weight)
+		kept++;
+	return kept;
 }
 
 /* Temperature above 0. */
 static uint32_t choose(rp_sampler *s, float max)
 {
-	double total = weigh(s, max);
-	uint32_t top_k = s->p.top_k > 0 && s->p.top_k < s->vocab ? s->p.top_k : s->vocab;
+	uint64_t total = weigh(s, max);
 	heap h;
 
-	if (top_k == s->vocab && !(s->p.top_p < 1)) { /* ranks do not matter */
-		for (uint32_t i = 0; i < s->vocab; i++)
-			if (s->weights[i] < (double)s->p.min_p)
-				s->weights[i] = 0;
+	if (s->plan.top_k == s->vocab && !s->plan.cuts && s->plan.min_weight == 0) /* ranks do not matter */
 		return draw(s, NULL, s->vocab);
-	}
 	heap_build(&h, s->heap, s->logits, s->vocab);
-	return draw(s, &h, cut(s, &h, top_k, total));
+	return draw(s, &h, cut(s, &h, total));
 }
 
 rp_code rp_sampler_next(rp_sampler *s, const float *logits, uint32_t *id, rp_error *err)
@@ -289,7 +347,53 @@ rp_code rp_sampler_next(rp_sampler *s, const float *logits, uint32_t *id, rp_err
 	penalise(s);
 	uint32_t best = largest(s->logits, s->vocab);
 	*id = s->p.temperature > 0 ? choose(s, s->logits[best]) : best;
+	s->draws++;
 	return RP_OK;
+}
+
+/* ---- for a device that samples by itself ---- */
+
+const rp_sampler_plan *rp_sampler_planned(const rp_sampler *s)
+{
+	return &s->plan;
+}
+
+bool rp_sampler_on_device(const rp_sampler *s)
+{
+	const rp_sampler_plan *p = &s->plan;
+	bool tame = p->penalty >= 0.001f && p->penalty <= 1000.0f; /* no logit of a model overflows by it */
+
+	return p->top_k <= RP_SAMPLE_TOP_K && (!p->penalises || (tame && p->window <= RP_SAMPLE_WINDOW));
+}
+
+void rp_sampler_words(const rp_sampler *s, uint32_t out[RP_SAMPLE_STATE])
+{
+	const rp_sampler_plan *p = &s->plan;
+
+	memset(out, 0, RP_SAMPLE_STATE * sizeof *out);
+	out[RP_SAMPLE_AT_TOP_K] = p->top_k;
+	out[RP_SAMPLE_AT_CUTS] = p->cuts;
+	out[RP_SAMPLE_AT_TOP_P] = p->top_p;
+	out[RP_SAMPLE_AT_MIN_WEIGHT] = p->min_weight;
+	memcpy(&out[RP_SAMPLE_AT_SCALE], &p->scale, sizeof p->scale);
+	memcpy(&out[RP_SAMPLE_AT_UP], &p->inverse, sizeof p->inverse);
+	memcpy(&out[RP_SAMPLE_AT_DOWN], &p->penalty, sizeof p->penalty);
+	out[RP_SAMPLE_AT_SEED] = (uint32_t)p->seed;
+	out[RP_SAMPLE_AT_SEED + 1] = (uint32_t)(p->seed >> 32);
+	out[RP_SAMPLE_AT_DRAWS] = (uint32_t)s->draws;
+	out[RP_SAMPLE_AT_DRAWS + 1] = (uint32_t)(s->draws >> 32);
+	if (!p->penalises)
+		return;
+	out[RP_SAMPLE_AT_WINDOW] = p->window;
+	out[RP_SAMPLE_AT_USED] = s->n_window;
+	out[RP_SAMPLE_AT_NEXT] = s->next_window;
+	memcpy(&out[RP_SAMPLE_AT_IDS], s->window, s->n_window * sizeof *out);
+}
+
+void rp_sampler_drawn(rp_sampler *s, uint32_t id)
+{
+	s->draws++;
+	rp_sampler_accept(s, id);
 }
 
 /* ---- probabilities for people ---- */

@@ -48,7 +48,7 @@ static void one_round(rp_engine *e, rp_seq *s, const uint32_t *ids, uint32_t pro
 	uint64_t start = rp_now_ns();
 	must(rp_forward(e, &seg, 1, NULL, &err));
 	uint64_t middle = rp_now_ns();
-	must(rp_decode_greedy(e, s, &(rp_greedy){ .first = ids[0], .n = n }, take, &sum, &err));
+	must(rp_decode(e, s, &(rp_decode_opts){ .first = ids[0], .n = n }, take, &sum, &err));
 	double decode = (double)(rp_now_ns() - middle);
 	printf("prefill %.0f tok/s, decode %.1f tok/s, %.1f us a token (ids %08x)\n", prompt * 1e9 / (double)(middle - start),
 		n * 1e9 / decode, decode / 1e3 / n, sum);

@@ -27,6 +27,8 @@ ok 'facts' json 'all(x["schema"] == "reploid-bench/1" and x["model_filename"] ==
 ok 'bandwidth of generation alone' json 'all((x["bandwidth_percent"] is not None) == (x["n_gen"] > 0) for x in o)'
 ok 'quiet' quiet
 
+capture bench -q -p 0 -n 4 -o jsonl --ids sampled
+ok 'sampled ids' json '[x["ids"] for x in o] == ["sampled"]'
 capture bench -q -p 2-8*2 -n 0 -o json -oe csv
 ok 'json is one array' python3 -c 'import json, sys
 assert [x["n_prompt"] for x in json.load(open(sys.argv[1]))] == [2, 4, 8]' "$tmp/out"
@@ -60,6 +62,7 @@ fails 'bench: range the wrong way' 2 "-n (--n-gen): '4-1'" bench -n 4-1
 fails 'bench: nothing to do' 2 'nothing to time' bench -p 0 -n 0
 fails 'bench: no pair' 2 "--pp-tg: '8' is no pair" bench --pp-tg 8
 fails 'bench: greedy is for one' 2 '--ids greedy is for one stream' bench --streams 2 --ids greedy
+fails 'bench: sampled is for one' 2 '--ids sampled is for one stream' bench --streams 2 --ids sampled
 fails 'bench: first' 2 '--bench must be the first argument' "$run" -q --bench
 fails 'bench: other options' 2 'unknown option --temp' bench --temp 1
 fails 'bench: an operand' 2 'the model is -m MODEL' bench kernels

@@ -168,9 +168,13 @@ static void generation_feeds_other_ids_each_step(void **state)
 	assert_int_equal(different, 5);
 	assert_int_equal(r.distinct, 0);
 	rp_bench_result_free(&r);
-	r = bench(&(rp_bench_test){3, 6, 0, 1}, &(rp_bench_opts){.reps = 1, .greedy = true, .seed = 1});
+	r = bench(&(rp_bench_test){3, 6, 0, 1}, &(rp_bench_opts){.reps = 1, .ids = RP_BENCH_GREEDY, .seed = 1});
 	assert_int_equal(seen.n, 7);
 	assert_int_equal(r.tokens, 9);
+	assert_true(r.distinct >= 1 && r.distinct <= 6);
+	rp_bench_result_free(&r);
+	r = bench(&(rp_bench_test){3, 6, 0, 1}, &(rp_bench_opts){.reps = 1, .ids = RP_BENCH_SAMPLED, .seed = 1});
+	assert_int_equal(seen.n, 7);
 	assert_true(r.distinct >= 1 && r.distinct <= 6);
 	rp_bench_result_free(&r);
 }

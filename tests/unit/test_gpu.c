@@ -405,12 +405,12 @@ static void greedy_model(int model, const char *variant, bool hardware)
 		like_hardware(&p);
 	add_twin(&p, &t);
 	random_ids(&p, prompt, PROMPT + 1, &seed);
-	rp_greedy g = {.first = prompt[PROMPT], .n = LENGTH};
+	rp_decode_opts g = {.first = prompt[PROMPT], .n = LENGTH};
 	rp_engine *e = p.e[1];
 	begin_with(&p, &t, prompt, PROMPT);
 	step_by_step(e, t.s[1][0], g.first, LENGTH, &ref);
 	begin_with(&p, &t, prompt, PROMPT);
-	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	must(rp_decode(e, t.s[1][0], &g, take_id, &got, &err), &err);
 	assert_int_equal(got.n, LENGTH);
 	assert_memory_equal(got.ids, ref.ids, LENGTH * sizeof *got.ids);
 	goes_on(&p, &t, g.first, &got, &seed);
@@ -423,7 +423,7 @@ static void greedy_model(int model, const char *variant, bool hardware)
 		g.n_ends = 1;
 		got.n = 0;
 		begin_with(&p, &t, prompt, PROMPT);
-		must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+		must(rp_decode(e, t.s[1][0], &g, take_id, &got, &err), &err);
 		assert_int_equal(got.n, at + 1);
 		goes_on(&p, &t, g.first, &got, &seed);
 	}
@@ -431,24 +431,24 @@ static void greedy_model(int model, const char *variant, bool hardware)
 	g.careful = true;
 	got = (answer){.stop_at = 10};
 	begin_with(&p, &t, prompt, PROMPT);
-	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	must(rp_decode(e, t.s[1][0], &g, take_id, &got, &err), &err);
 	assert_int_equal(got.n, 10);
 	goes_on(&p, &t, g.first, &got, &seed);
 
 	g.careful = false;
 	got = (answer){.stop_at = 10};
 	begin_with(&p, &t, prompt, PROMPT);
-	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	must(rp_decode(e, t.s[1][0], &g, take_id, &got, &err), &err);
 	assert_int_equal(got.n, 10);
 	rp_seq_reset(t.s[1][0]);
 	add_twin(&p, &t); /* the caches grow: the recording of a token is made again */
 	begin_with(&p, &t, prompt, PROMPT);
 	got = (answer){.n = 0};
 	g.n = CTX - PROMPT; /* to the last position */
-	must(rp_decode_greedy(e, t.s[1][0], &g, take_id, &got, &err), &err);
+	must(rp_decode(e, t.s[1][0], &g, take_id, &got, &err), &err);
 	assert_memory_equal(got.ids, ref.ids, LENGTH * sizeof *got.ids);
 	assert_int_equal(rp_seq_len(t.s[1][0]), CTX);
-	assert_int_equal(rp_decode_greedy(e, t.s[1][0], &(rp_greedy){.n = 1}, take_id, &got, &err), RP_CONTEXT);
+	assert_int_equal(rp_decode(e, t.s[1][0], &(rp_decode_opts){.n = 1}, take_id, &got, &err), RP_CONTEXT);
 	free_twins(&t);
 	close_pair(&p);
 }
