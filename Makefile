@@ -63,6 +63,8 @@ $(B)/%.o: %.c
 
 # Bulk hashing gains a third from full unrolling.
 $(B)/common/hash/%.o: HOT := $(if $(SAN),,-O3)
+# Loops that are left to the compiler to vectorise.
+$(B)/common/model/dequant%.o $(B)/common/infer/dots%.o $(B)/common/infer/ops%.o: HOT := $(if $(SAN),,-O3)
 
 $(LIB): $(LIB_OBJ)
 	$(call say,AR)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)

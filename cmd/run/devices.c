@@ -87,7 +87,7 @@ static void json_device(const rp_vk_info *d, rp_jsonw *w)
 static void cpu(bool json, rp_buf *out, rp_jsonw *w)
 {
 	if (!json) {
-		rp_buf_adds(out, "cpu  the plain C engine: needs no driver, computes in float32, slow\n");
+		rp_buf_adds(out, "cpu  the C engine: needs no driver, computes in float32 on the processor\n");
 		return;
 	}
 	rp_jsonw_object(w);

@@ -83,7 +83,7 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 		return code;
 	r->load_ns = rp_now_ns() - r->start_ns;
 	if (r->o.device == NULL && !r->o.quiet && isatty(STDERR_FILENO) && strcmp(rp_engine_describe(r->engine)->backend, "cpu") == 0)
-		run_say("no GPU here, so the plain C engine computes (--list-devices shows what else could)");
+		run_say("no GPU here, so the C engine computes (--list-devices shows what else could)");
 	return RP_OK;
 }
 

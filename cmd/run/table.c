@@ -23,7 +23,7 @@ static const rp_opt table[] = {
 		.more = "0 is the default. Memory for the caches grows with it."},
 	{.name = "device", .kind = RP_OPT_STRING, .group = "Model", .arg = "gpu|cpu|N", .def_text = "a GPU where there is one, else cpu",
 		.help = "where to compute", AT(device),
-		.more = "gpu is the best Vulkan device, a number one of --list-devices, cpu the plain C engine in float32. "
+		.more = "gpu is the best Vulkan device, a number one of --list-devices, cpu the C engine in float32. "
 			"Mesa's lavapipe, a Vulkan driver that computes on the processor, is used when gpu or its number asks for it."},
 	{.name = "threads", .letter = 't', .kind = RP_OPT_UINT, .hi = 1024, .group = "Model", .arg = "N", .def = "0",
 		.def_text = "one a processor", .help = "threads of the cpu engine", AT(threads), .more = "0 is the default."},

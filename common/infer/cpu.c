@@ -1,14 +1,17 @@
-/* The oracle: the graph computed operation by operation with the functions of ops.h, in float32 throughout. Threads share the
- * columns of matrix products and the heads of attention and delta rule; results do not depend on their number. */
+/* The CPU engine, and the oracle: the graph computed operation by operation with the functions of ops.h, in float32 throughout;
+ * matrix products by dots.h, which gives the same bits. Threads share the columns of matrix products and the heads of attention
+ * and delta rule; results depend neither on their number nor on the processor. */
 #include "infer/cpu_weights.h"
+#include "infer/dots.h"
 #include "infer/ops.h"
+#include "infer/pool.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 128, SMALL_WORK = 1 << 16 };
+enum { DEFAULT_CHUNK = 128, SMALL_WORK = 1 << 16, DOTS_TURN = 16 };
 
 typedef struct cpu_state {
 	rp_pool *pool;
@@ -49,7 +52,7 @@ static uint64_t seq_bytes(const rp_engine *e)
 	return bytes;
 }
 
-/* Scratch of one thread: attention scores, the delta rule's vectors, or a decoded weight row. */
+/* Scratch of one thread: attention scores, the delta rule's vectors, or decoded rows of weights. */
 static size_t scratch_floats(const rp_engine *e)
 {
 	const rp_config *c = &e->graph->config;
@@ -57,8 +60,8 @@ static size_t scratch_floats(const rp_engine *e)
 
 	most = delta > most ? delta : most;
 	for (uint32_t s = 0; s < e->graph->n_slots; s++)
-		if (s != e->graph->logits_slot && e->graph->slot_width[s] > most)
-			most = e->graph->slot_width[s];
+		if (s != e->graph->logits_slot && (size_t)RP_DOTS_ROWS * e->graph->slot_width[s] > most)
+			most = (size_t)RP_DOTS_ROWS * e->graph->slot_width[s];
 	return most;
 }
 
@@ -112,7 +115,7 @@ static rp_code cpu_open(rp_engine *e, rp_error *err)
 		code = make_slots(e, s, err);
 	e->info.seq_bytes = seq_bytes(e);
 	if (!code)
-		code = rp_cpu_weights_load(e, s->pool, e->info.seq_bytes, &s->weights, err);
+		code = rp_cpu_weights_load(e, e->info.seq_bytes, &s->weights, err);
 	if (code) {
 		close_state(e);
 		return code;
@@ -224,17 +227,37 @@ static float *scratch(const step *st, uint32_t worker)
 	return st->s->scratch + worker * st->s->scratch_stride;
 }
 
+/* Columns [n, n + n_w) of rows [r, r + n_x), from sums [n_x, RP_DOTS_ROWS]. */
+static void store_sums(const step *st, size_t n, size_t n_w, size_t r, size_t n_x, const float *sums)
+{
+	const float *residual = st->op->n_in > 1 ? slot(st, st->op->in[1]) : NULL;
+	float *out = slot(st, st->op->out);
+
+	for (size_t i = 0; i < n_x; i++)
+		for (size_t j = 0; j < n_w; j++) {
+			size_t at = (r + i) * width(st, st->op->out) + n + j;
+			float sum = sums[i * RP_DOTS_ROWS + j];
+			out[at] = residual ? residual[at] + sum : sum;
+		}
+}
+
 static void matmul_columns(void *user, size_t first, size_t last, uint32_t worker)
 {
 	const step *st = user;
-	const rp_op *op = st->op;
-	const rp_cpu_weight *w = rp_cpu_weight_find(&st->s->weights, op->w[0]);
-	const float *residual = op->n_in > 1 ? slot(st, op->in[1]) : NULL;
+	const rp_cpu_weight *w = rp_cpu_weight_find(&st->s->weights, st->op->w[0]);
+	const float *in = slot(st, st->op->in[0]);
+	size_t n_in = width(st, st->op->in[0]);
+	rp_dots_fn *dots = rp_dots_best();
+	float sums[RP_DOTS_ROWS * DOTS_TURN];
 
-	for (size_t n = first; n < last; n++) {
-		const float *row = rp_cpu_weight_row(w, n, scratch(st, worker));
-		rp_ref_matmul_columns(slot(st, op->out), slot(st, op->in[0]), row, residual, st->rows, width(st, op->out),
-			width(st, op->in[0]), n, n + 1);
+	for (size_t n = first; n < last; n += RP_DOTS_ROWS) {
+		size_t n_w = last - n < RP_DOTS_ROWS ? last - n : RP_DOTS_ROWS;
+		const float *rows = rp_cpu_weight_rows(w, n, n_w, scratch(st, worker));
+		for (size_t r = 0; r < st->rows; r += DOTS_TURN) {
+			size_t n_x = st->rows - r < DOTS_TURN ? st->rows - r : DOTS_TURN;
+			dots(sums, RP_DOTS_ROWS, rows, n_w, in + r * n_in, n_in, n_x, n_in);
+			store_sums(st, n, n_w, r, n_x, sums);
+		}
 	}
 }
 
@@ -254,7 +277,7 @@ static void do_embed(step *st)
 
 	for (uint32_t r = 0; r < st->part->n; r++) {
 		float *out = part_rows(st, st->op->out) + r * w->width;
-		const float *row = rp_cpu_weight_row(w, st->part->ids[r], out);
+		const float *row = rp_cpu_weight_rows(w, st->part->ids[r], 1, out);
 		if (row != out)
 			memcpy(out, row, w->width * sizeof *out);
 	}

@@ -47,13 +47,12 @@ static rp_code list(const rp_engine *e, rp_cpu_weights *w, rp_error *err)
 	return RP_OK;
 }
 
-static rp_code measure(rp_cpu_weight *w, uint64_t *f32_bytes, rp_error *err)
+static rp_code measure(rp_cpu_weight *w, rp_error *err)
 {
 	const rp_tensor *t = w->tensor;
 	uint64_t width = t->n_dims ? t->dims[t->n_dims - 1] : 1, row_bytes, total;
 
-	if (width == 0 || !rp_dtype_row_bytes(t->dtype, width, &row_bytes) || !rp_mul_u64(t->n_values, sizeof(float), &total) ||
-		!rp_add_u64(*f32_bytes, total, f32_bytes) || total > SIZE_MAX / 2)
+	if (width == 0 || !rp_dtype_row_bytes(t->dtype, width, &row_bytes) || !rp_mul_u64(t->n_values, sizeof(float), &total) || total > SIZE_MAX / 2)
 		return rp_fail(err, RP_MODEL, "tensor %s has a size this machine cannot hold", t->name);
 	w->width = (size_t)width;
 	w->rows = (size_t)(t->n_values / width);
@@ -61,44 +60,48 @@ static rp_code measure(rp_cpu_weight *w, uint64_t *f32_bytes, rp_error *err)
 	return RP_OK;
 }
 
-/* ---- loading ---- */
-
-typedef struct decode_job {
-	const rp_cpu_weight *w;
-	const char *raw;
-} decode_job;
-
-static void decode_rows(void *user, size_t first, size_t last, uint32_t worker)
+static uint64_t held(const rp_cpu_weight *w)
 {
-	const decode_job *job = user;
-
-	(void)worker;
-	for (size_t i = first; i < last; i++)
-		rp_dequant(job->w->tensor->dtype, job->raw + i * job->w->row_bytes, job->w->width, job->w->f32 + i * job->w->width);
+	return w->by_row ? w->tensor->size : w->tensor->n_values * sizeof(float);
 }
 
-static rp_code load_f32(const rp_model *m, rp_pool *pool, rp_cpu_weight *w, rp_error *err)
+/* ---- loading ---- */
+
+static rp_code load_f32(const rp_model *m, rp_cpu_weight *w, rp_error *err)
 {
-	w->owned = w->f32 = rp_grow_array(NULL, w->rows * w->width, sizeof(float));
-	if (!w->f32)
-		return rp_no_memory(err, w->tensor->n_values * sizeof(float), w->tensor->name);
-	decode_job job = {w, rp_tensor_map(m, w->tensor)};
-	if (!job.raw)
-		return rp_tensor_f32(m, w->tensor, w->f32, err);
-	rp_pool_run(pool, decode_rows, &job, w->rows);
-	return RP_OK;
+	float *values = rp_grow_array(NULL, w->rows * w->width, sizeof(float));
+
+	w->owned = values;
+	w->f32 = values;
+	return values ? rp_tensor_f32(m, w->tensor, values, err) : rp_no_memory(err, held(w), w->tensor->name);
+}
+
+/* Rows that are float32 already, where the processor can read them, need no decoding. */
+static void use_in_place(rp_cpu_weight *w)
+{
+	static const union {
+		uint16_t word;
+		uint8_t first;
+	} order = {1};
+
+	if (w->tensor->dtype == RP_F32 && order.first == 1 && (uintptr_t)w->raw % _Alignof(float) == 0)
+		w->f32 = (const float *)(const void *)w->raw;
 }
 
 static rp_code load_raw(const rp_model *m, rp_cpu_weight *w, rp_error *err)
 {
 	w->raw = rp_tensor_map(m, w->tensor);
-	if (w->raw)
-		return RP_OK;
-	w->owned = rp_grow_array(NULL, w->rows, w->row_bytes);
-	if (!w->owned)
-		return rp_no_memory(err, w->tensor->size, w->tensor->name);
-	w->raw = w->owned;
-	return rp_tensor_read(m, w->tensor, 0, w->owned, (size_t)w->tensor->size, err);
+	if (!w->raw) {
+		w->owned = rp_grow_array(NULL, w->rows, w->row_bytes);
+		if (!w->owned)
+			return rp_no_memory(err, held(w), w->tensor->name);
+		w->raw = w->owned;
+		rp_code code = rp_tensor_read(m, w->tensor, 0, w->owned, (size_t)w->tensor->size, err);
+		if (code)
+			return code;
+	}
+	use_in_place(w);
+	return RP_OK;
 }
 
 static double mib(uint64_t bytes)
@@ -106,16 +109,15 @@ static double mib(uint64_t bytes)
 	return (double)bytes / 1048576.0;
 }
 
-static rp_code load_all(const rp_engine *e, rp_pool *pool, bool as_f32, uint64_t total, rp_cpu_weights *w, rp_error *err)
+static rp_code load_all(const rp_engine *e, uint64_t total, rp_cpu_weights *w, rp_error *err)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		rp_cpu_weight *one = &w->v[i];
-		bool decode = as_f32 || !one->by_row;
-		rp_code code = decode ? load_f32(e->graph->model, pool, one, err) : load_raw(e->graph->model, one, err);
+		rp_code code = one->by_row ? load_raw(e->graph->model, one, err) : load_f32(e->graph->model, one, err);
 
 		if (code)
 			return code;
-		w->bytes += decode ? one->tensor->n_values * sizeof(float) : one->tensor->size;
+		w->bytes += held(one);
 		if (e->opts.progress)
 			e->opts.progress(e->opts.progress_user, w->bytes, total);
 		if (rp_engine_cancelled(e))
@@ -124,24 +126,23 @@ static rp_code load_all(const rp_engine *e, rp_pool *pool, bool as_f32, uint64_t
 	return RP_OK;
 }
 
-rp_code rp_cpu_weights_load(const rp_engine *e, rp_pool *pool, uint64_t other_bytes, rp_cpu_weights *out, rp_error *err)
+rp_code rp_cpu_weights_load(const rp_engine *e, uint64_t other_bytes, rp_cpu_weights *out, rp_error *err)
 {
-	uint64_t have = e->opts.host_bytes ? e->opts.host_bytes : rp_host_bytes_free(), f32_bytes = 0, stored = 0;
+	uint64_t have = e->opts.host_bytes ? e->opts.host_bytes : rp_host_bytes_free(), total = 0;
 	rp_cpu_weights w = {0};
 	rp_code code = list(e, &w, err);
 
 	for (size_t i = 0; i < w.n && !code; i++) {
-		code = measure(&w.v[i], &f32_bytes, err);
-		stored += w.v[i].tensor->size;
+		code = measure(&w.v[i], err);
+		if (!code && !rp_add_u64(total, held(&w.v[i]), &total))
+			code = rp_fail(err, RP_MODEL, "%s: the weights' sizes add up to more than any machine holds", rp_model_path(e->graph->model));
 	}
-	bool fits = have > other_bytes && f32_bytes <= have - other_bytes;
-	bool fits_stored = have > other_bytes && stored <= have - other_bytes;
-	if (!code && !fits && !fits_stored)
-		code = rp_fail(err, RP_NO_MEMORY, "%s: the weights take %.0f MiB as stored (%.0f MiB as float32) and one sequence of %u "
-			"positions %.0f MiB more, but only %.0f MiB are free; use a smaller context or model, or a device with more memory",
-			rp_model_path(e->graph->model), mib(stored), mib(f32_bytes), e->info.ctx, mib(other_bytes), mib(have));
+	if (!code && (have <= other_bytes || total > have - other_bytes))
+		code = rp_fail(err, RP_NO_MEMORY, "%s: the weights take %.0f MiB and one sequence of %u positions %.0f MiB more, but only "
+			"%.0f MiB are free; use a smaller context or model, or a device with more memory",
+			rp_model_path(e->graph->model), mib(total), e->info.ctx, mib(other_bytes), mib(have));
 	if (!code)
-		code = load_all(e, pool, fits, fits ? f32_bytes : stored, &w, err);
+		code = load_all(e, total, &w, err);
 	if (code)
 		rp_cpu_weights_free(&w);
 	else
@@ -164,10 +165,11 @@ const rp_cpu_weight *rp_cpu_weight_find(const rp_cpu_weights *w, const rp_tensor
 	return t ? bsearch(&key, w->v, w->n, sizeof *w->v, by_tensor) : NULL;
 }
 
-const float *rp_cpu_weight_row(const rp_cpu_weight *w, size_t i, float *scratch)
+const float *rp_cpu_weight_rows(const rp_cpu_weight *w, size_t first, size_t n, float *scratch)
 {
 	if (w->f32)
-		return w->f32 + i * w->width;
-	rp_dequant(w->tensor->dtype, w->raw + i * w->row_bytes, w->width, scratch);
+		return w->f32 + first * w->width;
+	for (size_t i = 0; i < n; i++)
+		rp_dequant(w->tensor->dtype, w->raw + (first + i) * w->row_bytes, w->width, scratch + i * w->width);
 	return scratch;
 }

@@ -1,14 +1,13 @@
-/* cpu_weights: the oracle's weights. As float32 where memory allows; else as stored, decoded a row at a time when used
- * (slow, same results). Private to infer/. */
+/* cpu_weights: the CPU engine's weights. Matrices stay as stored, in the model's own mapping where there is one, and are decoded
+ * a few rows at a time when used: a quarter of the memory, and less to read a token. Vectors are float32. Private to infer/. */
 #ifndef RP_CPU_WEIGHTS_H
 #define RP_CPU_WEIGHTS_H
 
 #include "infer/backend.h"
-#include "infer/pool.h"
 
 typedef struct rp_cpu_weight {
 	const rp_tensor *tensor;
-	float *f32;       /* the whole tensor; NULL when kept as stored */
+	const float *f32; /* the whole tensor; NULL when kept as stored */
 	const char *raw;  /* rows of row_bytes, when f32 is NULL */
 	void *owned;      /* what to free: f32, a copy of raw, or NULL (raw is a mapping of the model's) */
 	size_t rows, width, row_bytes; /* width: length of the last dimension */
@@ -22,10 +21,10 @@ typedef struct rp_cpu_weights {
 } rp_cpu_weights;
 
 /* Load what the engine's layers need. other_bytes: what the engine will take besides weights, for the check of memory. */
-rp_code rp_cpu_weights_load(const rp_engine *e, rp_pool *pool, uint64_t other_bytes, rp_cpu_weights *out, rp_error *err);
+rp_code rp_cpu_weights_load(const rp_engine *e, uint64_t other_bytes, rp_cpu_weights *out, rp_error *err);
 void rp_cpu_weights_free(rp_cpu_weights *w);
 const rp_cpu_weight *rp_cpu_weight_find(const rp_cpu_weights *w, const rp_tensor *t); /* NULL for a NULL tensor */
-/* Row i as float32: a pointer into the weight, or scratch [width] filled from what is stored. */
-const float *rp_cpu_weight_row(const rp_cpu_weight *w, size_t i, float *scratch);
+/* Rows [first, first + n) as float32, packed: a pointer into the weight, or scratch [n, width] filled from what is stored. */
+const float *rp_cpu_weight_rows(const rp_cpu_weight *w, size_t first, size_t n, float *scratch);
 
 #endif

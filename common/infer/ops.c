@@ -6,15 +6,18 @@
 
 float rp_ref_dot(const float *a, const float *b, size_t n)
 {
-	float acc[8] = {0}, tail = 0;
+	float acc[16] = {0}, tail = 0;
 	size_t i = 0;
 
-	for (; i + 8 <= n; i += 8)
-		for (size_t j = 0; j < 8; j++)
+	for (; i + 16 <= n; i += 16)
+		for (size_t j = 0; j < 16; j++)
 			acc[j] += a[i + j] * b[i + j];
 	for (; i < n; i++)
 		tail += a[i] * b[i];
-	return ((acc[0] + acc[4]) + (acc[1] + acc[5])) + ((acc[2] + acc[6]) + (acc[3] + acc[7])) + tail;
+	for (size_t half = 8; half > 0; half /= 2)
+		for (size_t j = 0; j < half; j++)
+			acc[j] += acc[j + half];
+	return acc[0] + tail;
 }
 
 float rp_ref_sigmoid(float x)

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sum of a[i] * b[i]: eight running sums, then the eight added in a fixed order, so that the result is the same whether or
- * not the compiler uses vector instructions. */
+/* Sum of a[i] * b[i]: sixteen running sums, then halves of them added until one is left, so that the result is the same
+ * whatever vector instructions compute it. */
 float rp_ref_dot(const float *a, const float *b, size_t n);
 
 float rp_ref_sigmoid(float x);

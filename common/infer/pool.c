@@ -1,10 +1,12 @@
 #include "infer/pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 256 };
+/* Loops follow each other within microseconds, and waking a thread takes as long: look for the next one a while before sleeping. */
+enum { MAX_THREADS = 256, LOOKS = 300 };
 
 typedef struct worker {
 	rp_pool *pool;
@@ -14,15 +16,18 @@ typedef struct worker {
 
 struct rp_pool {
 	uint32_t threads, started;
+	/* A thread that sleeps counts itself first and looks once more; who changes what it waits for looks at the count after. */
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
-	uint64_t round;    /* counts loops; a helper waits for the next one */
-	uint32_t busy;     /* helpers still in this loop */
-	bool quit;
+	atomic_uint sleeping;  /* helpers */
+	atomic_bool waiting;   /* the caller */
+	atomic_ulong round;    /* counts loops; a helper waits for the next one */
+	atomic_uint busy;      /* helpers still in this loop */
+	atomic_bool quit;
 	rp_pool_fn *fn;
 	void *user;
 	size_t n;
-	worker *workers;   /* the helpers: index 1 .. threads - 1 */
+	worker *workers;       /* the helpers: index 1 .. threads - 1 */
 };
 
 static void run_part(const rp_pool *p, uint32_t index)
@@ -34,27 +39,68 @@ static void run_part(const rp_pool *p, uint32_t index)
 		p->fn(p->user, first, last, index);
 }
 
+static void breathe(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* False: the pool is being freed. */
+static bool await_round(rp_pool *p, unsigned long seen)
+{
+	for (int i = 0; i < LOOKS && p->round == seen && !p->quit; i++)
+		breathe();
+	if (p->round == seen && !p->quit) {
+		pthread_mutex_lock(&p->lock);
+		p->sleeping++;
+		while (p->round == seen && !p->quit)
+			pthread_cond_wait(&p->work, &p->lock);
+		p->sleeping--;
+		pthread_mutex_unlock(&p->lock);
+	}
+	return !p->quit;
+}
+
 static void *helper(void *arg)
 {
 	worker *w = arg;
 	rp_pool *p = w->pool;
-	uint64_t seen = 0;
 
-	pthread_mutex_lock(&p->lock);
-	for (;;) {
-		while (p->round == seen && !p->quit)
-			pthread_cond_wait(&p->work, &p->lock);
-		if (p->quit)
-			break;
-		seen = p->round;
-		pthread_mutex_unlock(&p->lock);
+	for (unsigned long seen = 0; await_round(p, seen);) {
+		seen++;
 		run_part(p, w->index);
-		pthread_mutex_lock(&p->lock);
-		if (--p->busy == 0)
+		if (atomic_fetch_sub(&p->busy, 1) == 1 && p->waiting) {
+			pthread_mutex_lock(&p->lock);
 			pthread_cond_signal(&p->done);
+			pthread_mutex_unlock(&p->lock);
+		}
 	}
-	pthread_mutex_unlock(&p->lock);
 	return NULL;
+}
+
+static void await_helpers(rp_pool *p)
+{
+	for (int i = 0; i < LOOKS && p->busy > 0; i++)
+		breathe();
+	if (p->busy == 0)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->waiting = true;
+	while (p->busy > 0)
+		pthread_cond_wait(&p->done, &p->lock);
+	p->waiting = false;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* After a change of round or quit. */
+static void wake(rp_pool *p)
+{
+	if (p->sleeping == 0)
+		return;
+	pthread_mutex_lock(&p->lock);
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
 }
 
 rp_code rp_pool_new(uint32_t threads, rp_pool **out, rp_error *err)
@@ -93,10 +139,8 @@ void rp_pool_free(rp_pool *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->lock);
 	p->quit = true;
-	pthread_cond_broadcast(&p->work);
-	pthread_mutex_unlock(&p->lock);
+	wake(p);
 	for (uint32_t i = 1; i <= p->started; i++)
 		pthread_join(p->workers[i].thread, NULL);
 	pthread_cond_destroy(&p->work);
@@ -118,17 +162,12 @@ void rp_pool_run(rp_pool *p, rp_pool_fn *fn, void *user, size_t n)
 			fn(user, 0, n, 0);
 		return;
 	}
-	pthread_mutex_lock(&p->lock);
 	p->fn = fn;
 	p->user = user;
 	p->n = n;
 	p->busy = p->threads - 1;
 	p->round++;
-	pthread_cond_broadcast(&p->work);
-	pthread_mutex_unlock(&p->lock);
+	wake(p);
 	run_part(p, 0);
-	pthread_mutex_lock(&p->lock);
-	while (p->busy > 0)
-		pthread_cond_wait(&p->done, &p->lock);
-	pthread_mutex_unlock(&p->lock);
+	await_helpers(p);
 }

@@ -101,7 +101,7 @@ else
 	ok 'gpu: answers' json 'o[-1]["tokens"] == 12 and o[-1]["device"]["backend"] == "vulkan"'
 	gpu=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)
 	capture answer_on cpu
-	ok 'gpu: the same ids as the plain engine' test "$gpu" = "$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)"
+	ok 'gpu: the same ids as the C engine' test "$gpu" = "$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)"
 	capture "$run" -q -m "$models/tiny.gguf" --device gpu --variant portable -p hello -n 2
 	ok 'gpu: portable kernels' code_is 0
 	ok 'kernels are kept' test -n "$(ls "$XDG_CACHE_HOME/reploid")"
@@ -109,7 +109,7 @@ fi
 capture "$run" --list-devices --json
 ok 'list-devices' json 'o[-1]["name"] == "cpu" and all(x["type"] == "device" and x["schema"] == "reploid-devices/1" for x in o)'
 capture env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent "$run" --list-devices
-ok 'list-devices without a driver: the plain engine' has_line 'cpu  the plain C engine'
+ok 'list-devices without a driver: the C engine' has_line 'cpu  the C engine'
 ok 'list-devices without a driver: says why' says 'Vulkan'
 
 # Signals (signals.py drives the program through pipes).

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/cpu.h"
 #include "model/model.h"
 
 #define QUANTS "tests/golden/quants/"
@@ -31,9 +32,8 @@ static void assert_same_bits(const char *type, const float *a, const float *b, s
 }
 
 /* tests/golden/quants was written by the published gguf package (scripts/make-quant-golden.py). */
-static void decoding_is_that_of_the_gguf_package(void **state)
+static void check_decoding(void)
 {
-	(void)state;
 	for (rp_dtype t = RP_F16; t < RP_OTHER; t++) {
 		const rp_dtype_info *d = rp_dtype_get(t);
 		size_t n_bytes, n_expected;
@@ -59,6 +59,38 @@ static void decoding_is_that_of_the_gguf_package(void **state)
 		free(expected);
 		free(blocks);
 	}
+}
+
+static void decoding_is_that_of_the_gguf_package(void **state)
+{
+	(void)state;
+	for (rp_cpu_level level = RP_CPU_PORTABLE; level < RP_CPU_LEVELS; level++) {
+		rp_cpu_limit(level); /* one the processor lacks is the next lower once more */
+		check_decoding();
+	}
+}
+
+/* Every half there is. */
+static void halves_are_the_same_at_every_level(void **state)
+{
+	(void)state;
+	enum { N = 1 << 16 };
+	uint16_t *halves = rp_alloc_array(N, sizeof *halves);
+	float *expected = rp_alloc_array(N, sizeof *expected), *got = rp_alloc_array(N, sizeof *got);
+	for (unsigned i = 0; i < N; i++) {
+		halves[i] = (uint16_t)i;
+		expected[i] = rp_f16_to_f32((uint16_t)i);
+	}
+	for (rp_cpu_level level = RP_CPU_PORTABLE; level < RP_CPU_LEVELS; level++) {
+		rp_cpu_limit(level);
+		rp_dequant(RP_F16, halves, N, got);
+		for (unsigned i = 0; i < N; i++)
+			if (isnan(expected[i]) ? !isnan(got[i]) : memcmp(&got[i], &expected[i], sizeof *got) != 0)
+				fail_msg("%s: %#x is %a, expected %a", rp_cpu_level_name(level), i, (double)got[i], (double)expected[i]);
+	}
+	free(halves);
+	free(expected);
+	free(got);
 }
 
 static void row_sizes_count_whole_blocks(void **state)
@@ -206,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decoding_is_that_of_the_gguf_package),
+		cmocka_unit_test(halves_are_the_same_at_every_level),
 		cmocka_unit_test(row_sizes_count_whole_blocks),
 		cmocka_unit_test(every_float16_goes_round),
 		cmocka_unit_test(float16_rounds_to_nearest_even),

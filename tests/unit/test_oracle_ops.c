@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
-#include "infer/ops.h"
 #include "base/random.h"
+#include "infer/dots.h"
+#include "infer/ops.h"
 
 static rp_random dice;
 
@@ -56,6 +57,35 @@ static void dot_and_matmul(void **state)
 		free(res);
 		free(out);
 	}
+}
+
+/* Every level of vector instructions, every number of rows: the bits of rp_ref_dot. */
+static void products_are_the_same_at_every_level(void **state)
+{
+	static const size_t sizes[] = {1, 15, 16, 17, 63, 64, 100, 577};
+	enum { ROWS = 11, STRIDE = 600, OUT = 7 };
+	float *x = numbers((size_t)ROWS * STRIDE), out[ROWS * OUT];
+
+	(void)state;
+	for (rp_cpu_level level = RP_CPU_PORTABLE; level < RP_CPU_LEVELS; level++)
+		for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+			for (size_t n_w = 1; n_w <= RP_DOTS_ROWS; n_w++) {
+				size_t k = sizes[s];
+				float *w = numbers(n_w * k);
+				rp_cpu_limit(level);
+				for (size_t i = 0; i < ROWS * OUT; i++)
+					out[i] = -99;
+				rp_dots_best()(out, OUT, w, n_w, x, STRIDE, ROWS, k);
+				for (size_t r = 0; r < ROWS; r++)
+					for (size_t j = 0; j < OUT; j++) {
+						float want = j < n_w ? rp_ref_dot(x + r * STRIDE, w + j * k, k) : -99;
+						if (memcmp(&out[r * OUT + j], &want, sizeof want) != 0)
+							fail_msg("%s, %zu values, row %zu, weight %zu: %a, not %a", rp_cpu_level_name(level), k, r, j,
+								(double)out[r * OUT + j], (double)want);
+					}
+				free(w);
+			}
+	free(x);
 }
 
 static void norms(void **state)
@@ -336,6 +366,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dot_and_matmul),
+		cmocka_unit_test(products_are_the_same_at_every_level),
 		cmocka_unit_test(norms),
 		cmocka_unit_test(rope),
 		cmocka_unit_test(attention),
