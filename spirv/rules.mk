@@ -17,7 +17,7 @@ build/gen/kernel_table.c: build/tools/spirv-table spirv/kernels.json $(SPIRV_FIL
 
 # ---- the translator ----
 # Its library part (no glslang in it) is tested and fuzzed on its own; spirv.c, reflect.c and main.c make the program.
-WGSLC_TOOL := spirv/wgslc/main.c spirv/wgslc/reflect.c spirv/wgslc/spirv.c
+WGSLC_TOOL := spirv/wgslc/main.c spirv/wgslc/matrices.c spirv/wgslc/reflect.c spirv/wgslc/spirv.c
 WGSLC_SRC := $(filter-out $(WGSLC_TOOL),$(sort $(wildcard spirv/wgslc/*.c)))
 WGSLC_LIB := $(B)/libwgslc.a
 WGSLC := $(B)/tools/wgslc

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEATURES(X) X("f16", "RP_KERNEL_F16") X("subgroups", "RP_KERNEL_SUBGROUPS") X("int_dot", "RP_KERNEL_INT_DOT")
+#define FEATURES(X) X("f16", "RP_KERNEL_F16") X("subgroups", "RP_KERNEL_SUBGROUPS") X("int_dot", "RP_KERNEL_INT_DOT") X("matrix", "RP_KERNEL_MATRIX")
 
 enum { MAX_FILE = 64 << 20, SPIRV_MAGIC = 0x07230203 };
 
@@ -168,6 +168,41 @@ static bool add_triple(table *t, const cJSON *list, double low, rp_error *err)
 	return true;
 }
 
+static bool component(const cJSON *v, char *out)
+{
+	static const char *const names[] = {"f16", "f32", "i8", "u8", "i32", "u32"};
+	static const char letters[] = "hfbBiu";
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (cJSON_IsString(v) && strcmp(v->valuestring, names[i]) == 0) {
+			*out = letters[i];
+			return true;
+		}
+	return false;
+}
+
+/* ["f16", "f32", m, n, k]: components of factors and sum */
+static bool add_matrices(table *t, const cJSON *list, size_t index, rp_error *err)
+{
+	const cJSON *m;
+	rp_buf_addf(&t->data, "static const rp_kernel_matrix matrices_%zu[] = {\n", index);
+	cJSON_ArrayForEach(m, list)
+	{
+		char a, c;
+		bool ok = cJSON_IsArray(m) && cJSON_GetArraySize(m) == 5 && component(cJSON_GetArrayItem(m, 0), &a) &&
+		          component(cJSON_GetArrayItem(m, 1), &c);
+		for (int i = 2; ok && i < 5; i++)
+			ok = is_number(cJSON_GetArrayItem(m, i), 1, 255);
+		if (!ok) {
+			rp_fail(err, RP_FORMAT, "field \"matrices\": expected two component types and three sizes");
+			return false;
+		}
+		rp_buf_addf(&t->data, "\t{'%c', '%c', %d, %d, %d},\n", a, c, cJSON_GetArrayItem(m, 2)->valueint,
+		            cJSON_GetArrayItem(m, 3)->valueint, cJSON_GetArrayItem(m, 4)->valueint);
+	}
+	rp_buf_adds(&t->data, "};\n");
+	return true;
+}
+
 static bool add_kernel(table *t, const cJSON *k, size_t index, rp_error *err)
 {
 	size_t n_words = 0;
@@ -179,12 +214,15 @@ static bool add_kernel(table *t, const cJSON *k, size_t index, rp_error *err)
 	const cJSON *size = constants ? array_field(k, "workgroup", 3, err) : NULL;
 	const cJSON *ids = size ? array_field(k, "workgroupIds", 3, err) : NULL;
 	const cJSON *features = ids ? array_field(k, "features", -1, err) : NULL;
+	const cJSON *matrices = features && cJSON_HasObjectItem(k, "matrices") ? array_field(k, "matrices", -1, err) : NULL;
 	if (!features || !number_field(k, "pushBytes", &push, err) || !add_words(t, name, index, &n_words, err))
 		return false;
 	int n_bindings = cJSON_GetArraySize(bindings), n_constants = cJSON_GetArraySize(constants);
 	if (n_bindings && !add_bindings(t, bindings, index, err))
 		return false;
 	if (n_constants && !add_constants(t, constants, index, err))
+		return false;
+	if (matrices && !add_matrices(t, matrices, index, err))
 		return false;
 	rp_buf_addf(&t->rows, "\t{\"%s\", \"%s\", \"%s\", words_%zu, %zu, ", name, entry, digest, index, n_words);
 	if (n_bindings)
@@ -198,7 +236,10 @@ static bool add_kernel(table *t, const cJSON *k, size_t index, rp_error *err)
 	rp_buf_addf(&t->rows, "%u, ", push);
 	if (!add_triple(t, size, 0, err) || !add_triple(t, ids, -1, err) || !add_features(t, features, err))
 		return false;
-	rp_buf_adds(&t->rows, "},\n");
+	if (matrices)
+		rp_buf_addf(&t->rows, ", matrices_%zu, %d},\n", index, cJSON_GetArraySize(matrices));
+	else
+		rp_buf_adds(&t->rows, ", NULL, 0},\n");
 	return true;
 }
 

@@ -32,6 +32,30 @@ static void text_device(const rp_vk_info *d, rp_buf *out)
 			rp_buf_addf(out, " %s", rp_vk_feature_name(bit));
 	}
 	rp_buf_addc(out, '\n');
+	for (uint32_t i = 0; i < d->n_matrices; i++) {
+		const rp_kernel_matrix *m = &d->matrices[i];
+		rp_buf_addf(out, "%s%u x %u x %u %s to %s", i ? ", " : "     matrices  ", m->m, m->n, m->k, rp_vk_component_name(m->a),
+			rp_vk_component_name(m->c));
+	}
+	if (d->n_matrices != 0)
+		rp_buf_addc(out, '\n');
+}
+
+static void json_matrices(const rp_vk_info *d, rp_jsonw *w)
+{
+	rp_jsonw_key(w, "matrices");
+	rp_jsonw_array(w);
+	for (uint32_t i = 0; i < d->n_matrices; i++) {
+		const rp_kernel_matrix *m = &d->matrices[i];
+		rp_jsonw_object(w);
+		rp_jsonw_pair_str(w, "factors", rp_vk_component_name(m->a));
+		rp_jsonw_pair_str(w, "sum", rp_vk_component_name(m->c));
+		rp_jsonw_pair_u64(w, "m", m->m);
+		rp_jsonw_pair_u64(w, "n", m->n);
+		rp_jsonw_pair_u64(w, "k", m->k);
+		rp_jsonw_end(w);
+	}
+	rp_jsonw_end(w);
 }
 
 static void json_heaps(const rp_vk_info *d, rp_jsonw *w)
@@ -79,6 +103,7 @@ static void json_device(const rp_vk_info *d, rp_jsonw *w)
 			rp_jsonw_str(w, rp_vk_feature_name(bit));
 	}
 	rp_jsonw_end(w);
+	json_matrices(d, w);
 	rp_jsonw_end(w);
 	rp_jsonw_line(w);
 }

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Debian 12's headers (1.3.239) are older than these two extensions; only their names are needed to list them. */
-#define COOPMAT_KHR "VK_KHR_cooperative_matrix"
+/* Debian 12's headers (1.3.239) are older than this extension; only its name is needed to list it. */
 #define COOPMAT2_NV "VK_NV_cooperative_matrix2"
 #define PORTABILITY_SUBSET "VK_KHR_portability_subset"
 
@@ -199,8 +198,9 @@ static void read_properties(rp_vk_instance *in, rp_vk_phys *p, const extensions 
 	set_feature(p, p->ext_dot && dot.integerDotProduct4x8BitPackedSignedAccelerated, RP_VK_DOT8_FAST);
 }
 
-static void read_features(rp_vk_instance *in, rp_vk_phys *p)
+static void read_features(rp_vk_instance *in, rp_vk_phys *p, const extensions *e)
 {
+	rp_vk_coopmat_features matrix = { .sType = (VkStructureType)RP_VK_COOPMAT_FEATURES };
 	VkPhysicalDeviceShaderIntegerDotProductFeatures dot = { .sType =
 		VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES };
 	VkPhysicalDeviceSubgroupSizeControlFeatures size = { .sType =
@@ -215,7 +215,9 @@ static void read_features(rp_vk_instance *in, rp_vk_phys *p)
 	if (p->ext_subgroup_size)
 		*tail = &size, tail = &size.pNext;
 	if (p->ext_maintenance4)
-		*tail = &m4;
+		*tail = &m4, tail = &m4.pNext;
+	if (has(e, RP_VK_COOPMAT_NAME))
+		*tail = &matrix;
 	in->GetPhysicalDeviceFeatures2(p->handle, &all);
 	set_feature(p, v12.shaderFloat16, RP_VK_F16);
 	set_feature(p, v12.shaderInt8, RP_VK_INT8);
@@ -227,6 +229,8 @@ static void read_features(rp_vk_instance *in, rp_vk_phys *p)
 	set_feature(p, p->ext_dot && dot.shaderIntegerDotProduct, RP_VK_DOT8);
 	set_feature(p, v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope, RP_VK_MEMORY_MODEL);
 	set_feature(p, p->ext_maintenance4 && m4.maintenance4, RP_VK_MAINTENANCE4);
+	/* modules that use matrices declare the Vulkan memory model */
+	set_feature(p, matrix.cooperativeMatrix && v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope, RP_VK_COOPMAT);
 	if (!v12.timelineSemaphore && p->info.why_not[0] == '\0')
 		snprintf(p->info.why_not, sizeof p->info.why_not, "it has no timeline semaphores");
 }
@@ -276,8 +280,9 @@ static rp_code read_device(rp_vk_instance *in, VkPhysicalDevice d, uint32_t inde
 		return rc;
 	p->has_portability_subset = has(&e, PORTABILITY_SUBSET);
 	read_properties(in, p, &e);
-	read_features(in, p);
-	set_feature(p, has(&e, COOPMAT_KHR), RP_VK_COOPMAT);
+	read_features(in, p, &e);
+	if (f->features & RP_VK_COOPMAT)
+		rp_vk_phys_matrices(in, p);
 	set_feature(p, has(&e, COOPMAT2_NV), RP_VK_COOPMAT2);
 	set_feature(p, has(&e, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME), RP_VK_BUDGET);
 	free(e.list);

@@ -23,8 +23,15 @@ typedef struct rp_kernel_binding {
 	bool writable; /* false: var<storage, read> */
 } rp_kernel_binding;
 
-/* Device features a module needs. INT_DOT is shaderIntegerDotProduct (packed 4x8-bit dot products as one instruction). */
-enum { RP_KERNEL_F16 = 1, RP_KERNEL_SUBGROUPS = 2, RP_KERNEL_INT_DOT = 4 };
+/* A product of subgroup matrices: [m, k] times [k, n] of component `a`, added to [m, n] of component `c`. */
+typedef struct rp_kernel_matrix {
+	char a, c; /* 'h' f16, 'f' f32, 'b' i8, 'B' u8, 'i' i32, 'u' u32; '?' another */
+	uint32_t m, n, k;
+} rp_kernel_matrix;
+
+/* Device features a module needs. INT_DOT is shaderIntegerDotProduct (packed 4x8-bit dot products as one instruction); MATRIX is
+ * VK_KHR_cooperative_matrix with every shape of `matrices`. */
+enum { RP_KERNEL_F16 = 1, RP_KERNEL_SUBGROUPS = 2, RP_KERNEL_INT_DOT = 4, RP_KERNEL_MATRIX = 8 };
 
 typedef struct rp_kernel {
 	const char *name;  /* file name without .spv, "matvec_q4k_subgroup" */
@@ -40,6 +47,8 @@ typedef struct rp_kernel {
 	uint32_t workgroup[3];    /* default size */
 	int32_t workgroup_id[3];  /* SpecId that sets that dimension, -1 when fixed */
 	uint32_t features;
+	const rp_kernel_matrix *matrices; /* of the whole subgroup */
+	uint32_t n_matrices;
 } rp_kernel;
 
 const rp_kernel *rp_kernels(size_t *n); /* sorted by name */

@@ -57,6 +57,7 @@ typedef struct wanted { /* feature structures, chained as far as the device has 
 	VkPhysicalDeviceSubgroupSizeControlFeatures size;
 	VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
 	VkPhysicalDeviceMaintenance4Features m4;
+	rp_vk_coopmat_features matrix;
 	const char *extensions[8];
 	uint32_t n_extensions;
 } wanted;
@@ -83,9 +84,14 @@ static void want_optional(const rp_vk_phys *p, wanted *w, void **tail)
 	if (f & RP_VK_MAINTENANCE4) {
 		w->m4 = (VkPhysicalDeviceMaintenance4Features){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
 			.maintenance4 = VK_TRUE };
-		*tail = &w->m4;
+		*tail = &w->m4, tail = &w->m4.pNext;
 		if (!p->core13)
 			w->extensions[w->n_extensions++] = VK_KHR_MAINTENANCE_4_EXTENSION_NAME;
+	}
+	if (f & RP_VK_COOPMAT) {
+		w->matrix = (rp_vk_coopmat_features){ .sType = (VkStructureType)RP_VK_COOPMAT_FEATURES, .cooperativeMatrix = VK_TRUE };
+		*tail = &w->matrix;
+		w->extensions[w->n_extensions++] = RP_VK_COOPMAT_NAME;
 	}
 	if (f & RP_VK_BUDGET)
 		w->extensions[w->n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
@@ -202,6 +208,10 @@ static rp_code open_on(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 		return rc;
 	rp_vk_info *f = &vk->phys.info;
 	f->features &= ~opts->features_off;
+	if (!(f->features & RP_VK_MEMORY_MODEL))
+		f->features &= ~(uint32_t)RP_VK_COOPMAT;
+	if (!(f->features & RP_VK_COOPMAT))
+		f->n_matrices = 0;
 	if (!(f->features & RP_VK_TRANSFER_QUEUE))
 		vk->phys.transfer_family = vk->phys.compute_family;
 	lower(&f->max_binding, opts->max_binding);

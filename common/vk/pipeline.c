@@ -11,11 +11,16 @@ static rp_code check_features(rp_vk *vk, const rp_kernel *k, rp_error *err)
 		const char *name;
 	} table[] = { { RP_KERNEL_F16, RP_VK_F16 | RP_VK_STORAGE16, "16-bit floats" },
 		{ RP_KERNEL_SUBGROUPS, RP_VK_SUBGROUPS, "subgroup operations" },
-		{ RP_KERNEL_INT_DOT, RP_VK_DOT8, "packed 8-bit dot products" } };
+		{ RP_KERNEL_INT_DOT, RP_VK_DOT8, "packed 8-bit dot products" },
+		{ RP_KERNEL_MATRIX, RP_VK_COOPMAT, "cooperative matrices" } };
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
 		if ((k->features & table[i].need) != 0 && (vk->phys.info.features & table[i].have) != table[i].have)
 			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s needs %s, which the device lacks", vk->phys.info.name, k->name,
 				table[i].name);
+	for (uint32_t i = 0; i < k->n_matrices; i++)
+		if (!rp_vk_has_matrix(&vk->phys.info, &k->matrices[i]))
+			return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s multiplies matrices of %u x %u x %u, which the device does not offer",
+				vk->phys.info.name, k->name, k->matrices[i].m, k->matrices[i].n, k->matrices[i].k);
 	if (k->n_bindings > vk->phys.info.max_buffers)
 		return rp_fail(err, RP_UNSUPPORTED, "%s: kernel %s uses %u buffers, the device allows %u", vk->phys.info.name, k->name,
 			k->n_bindings, vk->phys.info.max_buffers);

@@ -57,6 +57,17 @@ typedef struct rp_vk_phys {
 } rp_vk_phys;
 
 rp_code rp_vk_phys_list(rp_vk_instance *in, rp_vk_phys **out, size_t *n, rp_error *err);
+/* Debian 12's headers (1.3.239) are older than this extension. */
+#define RP_VK_COOPMAT_NAME "VK_KHR_cooperative_matrix"
+enum { RP_VK_COOPMAT_FEATURES = 1000506000, RP_VK_COOPMAT_PROPERTIES = 1000506001 }; /* VkStructureType */
+typedef struct rp_vk_coopmat_features { /* VkPhysicalDeviceCooperativeMatrixFeaturesKHR */
+	VkStructureType sType;
+	void *pNext;
+	VkBool32 cooperativeMatrix, cooperativeMatrixRobustBufferAccess;
+} rp_vk_coopmat_features;
+
+/* Shapes of matrix products by subgroups, for a device that has the extension and the feature. */
+void rp_vk_phys_matrices(rp_vk_instance *in, rp_vk_phys *p);
 void rp_vk_phys_heaps(rp_vk_instance *in, rp_vk_phys *p); /* refresh the budgets */
 /* The memory type for a use; UINT32_MAX when none. */
 uint32_t rp_vk_memory_type(const rp_vk_phys *p, rp_vk_use use, bool staged, uint32_t allowed);

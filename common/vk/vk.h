@@ -32,7 +32,7 @@ typedef enum rp_vk_type { RP_VK_DISCRETE, RP_VK_INTEGRATED, RP_VK_VIRTUAL, RP_VK
 	X(DOT8, "dot8")                                   /* packed 4 x 8-bit dot product exists */                              \
 	X(DOT8_FAST, "dot8-accelerated")                  /* and the device says it is fast */                                   \
 	X(MEMORY_MODEL, "memory-model")                   /* Vulkan memory model with device scope */                            \
-	X(COOPMAT, "cooperative-matrix")                  /* VK_KHR_cooperative_matrix */                                        \
+	X(COOPMAT, "cooperative-matrix")                  /* VK_KHR_cooperative_matrix, by subgroups */                          \
 	X(COOPMAT2, "cooperative-matrix2")                /* VK_NV_cooperative_matrix2 */                                        \
 	X(BUDGET, "memory-budget")                        /* VK_EXT_memory_budget: how much is free is known */                  \
 	X(MAINTENANCE4, "maintenance4")                                                                                          \
@@ -52,7 +52,7 @@ enum rp_vk_feature {
 #undef X
 };
 
-enum { RP_VK_MAX_HEAPS = 16 };
+enum { RP_VK_MAX_HEAPS = 16, RP_VK_MAX_MATRICES = 32 };
 
 typedef struct rp_vk_heap {
 	uint64_t size, budget, used; /* budget: what this process may use in all; used: what it uses. Without RP_VK_BUDGET: size, 0 */
@@ -86,10 +86,15 @@ typedef struct rp_vk_info {
 	uint32_t max_groups[3];                        /* workgroups a dispatch */
 	float timestamp_ns; /* nanoseconds a timestamp tick */
 	uint32_t timestamp_bits; /* 0: the compute queue has no timestamps */
+	/* products of subgroup matrices that RP_VK_COOPMAT brings; each component of sums once, saturating ones left out */
+	uint32_t n_matrices;
+	rp_kernel_matrix matrices[RP_VK_MAX_MATRICES];
 } rp_vk_info;
 
 const char *rp_vk_type_name(rp_vk_type t);         /* "discrete", "integrated", "virtual", "cpu", "other" */
 const char *rp_vk_feature_name(unsigned bit);      /* bit < RP_VK_N_FEATURES */
+const char *rp_vk_component_name(char component);   /* of rp_kernel_matrix: "f16", "f32", ... */
+bool rp_vk_has_matrix(const rp_vk_info *device, const rp_kernel_matrix *shape);
 
 /* All devices in the order of their numbers, unusable ones included; free() the array. No driver at all: RP_NO_DEVICE. */
 rp_code rp_vk_devices(rp_vk_info **out, size_t *n, rp_error *err);

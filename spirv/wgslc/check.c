@@ -171,11 +171,13 @@ static void check_module_var(wl *w, decl *d)
 	case SP_WORKGROUP:
 		if (d->init)
 			wl_error(w, d->init->at, "a workgroup variable cannot have an initial value");
-		if (!wl_is_fixed(t) || (wl_props(t) & WL_HAS_PTR))
+		if (wl_props(t) & WL_HAS_SUBMAT)
+			wl_error(w, d->at, "%s cannot be a workgroup variable: subgroup matrices live in functions", wl_type_name(w, t));
+		else if (!wl_is_fixed(t) || (wl_props(t) & WL_HAS_PTR))
 			wl_error(w, d->at, "%s cannot be a workgroup variable: its size is not fixed", wl_type_name(w, t));
 		return;
 	case SP_PRIVATE:
-		if (!wl_is_constructible(t))
+		if (!wl_is_constructible(t) || (wl_props(t) & WL_HAS_SUBMAT))
 			wl_error(w, d->at, "%s cannot be a private variable", wl_type_name(w, t));
 		if (d->init && d->init->stage == ST_RUNTIME)
 			wl_error(w, d->init->at, "the initial value of a private variable must be a constant or override expression");

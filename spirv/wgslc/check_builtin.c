@@ -349,7 +349,8 @@ static void check_flags(wl *w, expr *e)
 
 void wl_check_builtin(wl *w, expr *e)
 {
-	if (e->is_template && e->fn->special != BS_BITCAST) {
+	bool matrix = e->fn->special >= BS_MATRIX_LOAD && e->fn->special <= BS_MATRIX_SCALAR;
+	if (e->is_template && e->fn->special != BS_BITCAST && !matrix) {
 		wl_error(w, e->at, "%s takes no template list", e->fn->name);
 		return;
 	}
@@ -376,6 +377,13 @@ void wl_check_builtin(wl *w, expr *e)
 	case BS_TRANSPOSE:
 	case BS_DETERMINANT:
 		e->type = check_matrix(w, e);
+		break;
+	case BS_MATRIX_LOAD:
+	case BS_MATRIX_STORE:
+	case BS_MATRIX_MULTIPLY:
+	case BS_MATRIX_MULADD:
+	case BS_MATRIX_SCALAR:
+		e->type = wl_check_matrix_call(w, e);
 		break;
 	default:
 		check_signature(w, e);

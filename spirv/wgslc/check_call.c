@@ -49,9 +49,10 @@ bool wl_is_type_name(const char *s)
 {
 	static const char other[] = " bool i32 u32 f32 f16 array atomic ptr ";
 	shape sh;
+	matrix_use use;
 	size_t n = strlen(s);
 	const char *at = strstr(other, s);
-	return shape_named(s, &sh) || (n && at && at[-1] == ' ' && at[n] == ' ');
+	return shape_named(s, &sh) || wl_matrix_use(s, &use) || (n && at && at[-1] == ' ' && at[n] == ' ');
 }
 
 static const type *shaped(wl *w, shape sh, const type *elem)
@@ -182,9 +183,12 @@ static const type *shaped_type(wl *w, expr *e, shape sh)
 static const type *named_type(wl *w, expr *e)
 {
 	shape sh;
+	matrix_use use;
 	const char *s = e->name->s;
 	if (shape_named(s, &sh))
 		return shaped_type(w, e, sh);
+	if (wl_matrix_use(s, &use))
+		return wl_matrix_type(w, e, use);
 	if (strcmp(s, "array") == 0)
 		return array_type(w, e);
 	if (strcmp(s, "atomic") == 0)
@@ -375,7 +379,9 @@ void wl_check_construct(wl *w, expr *e, const type *t)
 		e->type = w->t_error;
 		return;
 	}
-	if (!e->n_args)
+	if (t->kind == TY_SUBMAT)
+		wl_construct_submat(w, e, t);
+	else if (!e->n_args)
 		zero_value(w, e, t);
 	else if (wl_is_scalar(t))
 		construct_scalar(w, e, t);

@@ -98,6 +98,8 @@ const char *em_type(emitter *em, const type *t)
 	case TY_MAT:
 		scalar_name(em, t->elem);
 		return wl_printf(em->w, "%smat%ux%u", vector_prefix(t->elem), t->n, t->rows);
+	case TY_SUBMAT:
+		return em_matrix_type(em, t);
 	case TY_STRUCT:
 		em_struct(em, t->st);
 		return t->st->glsl;
@@ -277,6 +279,8 @@ const char *em_zero(emitter *em, const type *t)
 		t = t->elem;
 	if (t->kind == TY_ARRAY || t->kind == TY_STRUCT)
 		return wl_printf(em->w, "%s()", em_helper(em, "zero", t));
+	if (t->kind == TY_SUBMAT)
+		return wl_printf(em->w, "%s(%s(0))", em_type(em, t), em_type(em, t->elem));
 	return wl_printf(em->w, "%s(0)", em_type(em, t));
 }
 
@@ -523,7 +527,8 @@ static void emit_extensions(emitter *em, rp_buf *b)
 	            {NEED_BALLOT, "GL_KHR_shader_subgroup_ballot"}, {NEED_SHUFFLE, "GL_KHR_shader_subgroup_shuffle"},
 	            {NEED_SHUFFLE_REL, "GL_KHR_shader_subgroup_shuffle_relative"}, {NEED_VOTE, "GL_KHR_shader_subgroup_vote"},
 	            {NEED_QUAD, "GL_KHR_shader_subgroup_quad"}, {NEED_SUBGROUP_F16, "GL_EXT_shader_subgroup_extended_types_float16"},
-	            {NEED_INTRINSICS, "GL_EXT_spirv_intrinsics"}};
+	            {NEED_INTRINSICS, "GL_EXT_spirv_intrinsics"}, {NEED_MATRIX, "GL_KHR_cooperative_matrix"},
+	            {NEED_UNROLL, "GL_EXT_control_flow_attributes"}};
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (em->needs & list[i].need)
 			rp_buf_addf(b, "#extension %s : require\n", list[i].name);

@@ -16,7 +16,7 @@
 enum {
 	NEED_F16 = 1, NEED_F16_STORAGE = 2, NEED_NULL_INIT = 4, NEED_SCOPE = 8, NEED_SUBGROUP = 16, NEED_ARITHMETIC = 32,
 	NEED_BALLOT = 64, NEED_SHUFFLE = 128, NEED_SHUFFLE_REL = 256, NEED_VOTE = 512, NEED_QUAD = 1024, NEED_SUBGROUP_F16 = 2048,
-	NEED_INTRINSICS = 4096, NEED_INT_DOT = 8192
+	NEED_INTRINSICS = 4096, NEED_INT_DOT = 8192, NEED_MATRIX = 16384, NEED_UNROLL = 32768
 };
 
 enum { MAX_CHAIN_INDICES = 64 };
@@ -83,7 +83,13 @@ void em_binary(emitter *em, rp_buf *b, tok_kind op, stage st, const type *ta, co
 
 /* emit_call.c */
 void em_call(emitter *em, rp_buf *b, const expr *e);
+void em_place(emitter *em, const expr *pointer, const char *pattern, const char *result, const char *params, const char *args, rp_buf *b);
 void em_struct_args(emitter *em, rp_buf *b, const decl *st, const char *const *args);
+
+/* emit_matrix.c: subgroup matrices */
+const char *em_matrix_type(emitter *em, const type *t);
+void em_matrix_list(emitter *em, rp_buf *b, const expr *e); /* array(...) of what holds matrices */
+void em_matrix_call(emitter *em, rp_buf *b, const expr *e);
 
 /* emit_helpers.c: name of the helper for type t ("h_NAME"), written out on first use */
 const char *em_helper(emitter *em, const char *name, const type *t);

@@ -49,6 +49,14 @@ static void construct(emitter *em, rp_buf *b, const expr *e)
 		conversion(em, b, t, e->args[0]);
 		return;
 	}
+	if (t->kind == TY_SUBMAT) {
+		rp_buf_addf(b, "%s(%s)", em_type(em, t), em_expr_text(em, e->args[0]));
+		return;
+	}
+	if (t->kind == TY_ARRAY && (wl_props(t) & WL_HAS_SUBMAT)) {
+		em_matrix_list(em, b, e);
+		return;
+	}
 	rp_buf_addf(b, "%s(", em_type(em, t));
 	const char **args = wl_array(em->w, e->n_args, sizeof *args);
 	for (uint32_t i = 0; i < e->n_args; i++)
@@ -222,25 +230,34 @@ static void atomic(emitter *em, rp_buf *b, const expr *e)
 	}
 }
 
-/* barrier, load, barrier: a function of its own for each place loaded from */
-static void uniform_load(emitter *em, rp_buf *b, const expr *e)
+/* A call of a function of its own for the place `pointer` points to: returning `result`, its body `pattern` with the place at %s. The
+ * runtime indices of the place become parameters, after `params` of the caller's own, whose arguments are `args`. */
+void em_place(emitter *em, const expr *pointer, const char *pattern, const char *result, const char *params, const char *args, rp_buf *b)
 {
 	chain c, inner;
-	em_pointer(em, e->args[0], false, &c);
-	const char *t = em_type(em, e->type), *name = wl_printf(em->w, "h_load_%u", em->temps++);
-	rp_buf f, args;
+	em_pointer(em, pointer, false, &c);
+	const char *name = wl_printf(em->w, "h_load_%u", em->temps++), *at;
+	rp_buf f, list;
 	rp_buf_init(&f, 0);
-	rp_buf_init(&args, 0);
-	rp_buf_addf(&f, "%s %s(", t, name);
+	rp_buf_init(&list, 0);
+	rp_buf_addf(&f, "%s %s(%s", result, name, params);
 	inner = c;
 	for (uint32_t i = 0; i < c.n; i++) {
 		inner.index[i] = wl_printf(em->w, "i%u", i);
-		rp_buf_addf(&f, "%s%s i%u", i ? ", " : "", c.index_type[i], i);
-		rp_buf_addf(&args, "%s%s", i ? ", " : "", c.index[i]);
+		rp_buf_addf(&f, "%s%s i%u", i || params[0] ? ", " : "", c.index_type[i], i);
+		rp_buf_addf(&list, "%s%s", i || params[0] ? ", " : "", c.index[i]);
 	}
-	rp_buf_addf(&f, ") { barrier(); %s r = %s; barrier(); return r; }\n", t, em_chain_text(em, &inner));
+	at = strstr(pattern, "%s");
+	rp_buf_addf(&f, ") { %.*s%s%s }\n", (int)(at - pattern), pattern, em_chain_text(em, &inner), at + 2);
 	rp_buf_adds(&em->functions, em_text(em, &f));
-	rp_buf_addf(b, "%s(%s)", name, em_text(em, &args));
+	rp_buf_addf(b, "%s(%s%s)", name, args, em_text(em, &list));
+}
+
+/* barrier, load, barrier */
+static void uniform_load(emitter *em, rp_buf *b, const expr *e)
+{
+	const char *t = em_type(em, e->type);
+	em_place(em, e->args[0], wl_printf(em->w, "barrier(); %s r = %%s; barrier(); return r;", t), t, "", "", b);
 }
 
 static void array_length(emitter *em, rp_buf *b, const expr *e)
@@ -319,6 +336,13 @@ static void call_builtin(emitter *em, rp_buf *b, const expr *e)
 		break;
 	case BS_UNIFORM_LOAD:
 		uniform_load(em, b, e);
+		break;
+	case BS_MATRIX_LOAD:
+	case BS_MATRIX_STORE:
+	case BS_MATRIX_MULTIPLY:
+	case BS_MATRIX_MULADD:
+	case BS_MATRIX_SCALAR:
+		em_matrix_call(em, b, e);
 		break;
 	default:
 		typed_builtin(em, b, e);

@@ -236,6 +236,15 @@ static bool header_can_hold(const stmt *init)
 	       (init->kind == SM_DECL && init->decl->kind != D_CONST && init->decl->type->kind != TY_PTR && init->decl->type->kind != TY_ARRAY);
 }
 
+/* Arrays of subgroup matrices must not go to memory, so in modules that have them a counted loop asks for unrolling: one whose
+ * variable is compared with something known when the pipeline is made. */
+static bool wants_unroll(emitter *em, const stmt *s)
+{
+	const expr *e = s->e;
+	bool counts = em->w->matrices && s->init && s->init->kind == SM_DECL && s->init->decl->init && s->init->decl->init->stage != ST_RUNTIME;
+	return counts && e && e->kind == EX_BINARY && (e->op == T_LT || e->op == T_LE) && e->args[1]->stage != ST_RUNTIME;
+}
+
 static void for_stmt(emitter *em, const stmt *s)
 {
 	loop_ctx c;
@@ -248,7 +257,10 @@ static void for_stmt(emitter *em, const stmt *s)
 	const char *init = !s->init || outside ? "" : s->init->kind == SM_DECL ? declaration(em, s->init->decl) : simple(em, s->init);
 	const char *cond = s->e ? em_expr_text(em, s->e) : "";
 	const char *update = s->update && !(s->update->kind == SM_PHONY && !s->update->e->impure) ? simple(em, s->update) : "";
-	em_line(em, "for (%s; %s; %s)", init, cond, update);
+	bool unroll = wants_unroll(em, s);
+	if (unroll)
+		em->needs |= NEED_UNROLL;
+	em_line(em, "%sfor (%s; %s; %s)", unroll ? "[[unroll]] " : "", init, cond, update);
 	push_loop(em, &c, s);
 	em_block(em, s->body);
 	em->loop = c.up;

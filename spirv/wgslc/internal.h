@@ -71,18 +71,22 @@ struct sym {
 /* ---- types: interned, compared by address ---- */
 typedef enum type_kind {
 	TY_ERROR, TY_VOID, TY_BOOL, TY_AINT, TY_AFLOAT, TY_I32, TY_U32, TY_F32, TY_F16, TY_VEC, TY_MAT, TY_ARRAY, TY_STRUCT,
-	TY_ATOMIC, TY_PTR
+	TY_ATOMIC, TY_PTR, TY_SUBMAT
 } type_kind;
+
+/* What a subgroup matrix is in a product: left * right + result. */
+typedef enum matrix_use { MX_LEFT, MX_RIGHT, MX_RESULT } matrix_use;
 
 typedef enum space { SP_NONE, SP_FUNCTION, SP_PRIVATE, SP_WORKGROUP, SP_UNIFORM, SP_STORAGE } space;
 typedef enum access { AC_READ, AC_WRITE, AC_READ_WRITE } access;
 
 struct type {
 	type_kind kind;
-	uint8_t n, rows;    /* vector: n components; matrix: n columns of rows */
+	uint8_t n, rows;    /* vector: n components; matrix, subgroup matrix: n columns of rows */
+	matrix_use use;     /* subgroup matrix */
 	space space;        /* pointer */
 	access access;
-	const type *elem;   /* vector, matrix, array, atomic, pointer */
+	const type *elem;   /* vector, matrix, array, atomic, pointer, subgroup matrix */
 	uint64_t count;     /* array; 0: sized at run time, or by count_expr */
 	expr *count_expr;   /* array sized by an override expression */
 	decl *st;           /* structure */
@@ -230,7 +234,7 @@ struct wl {
 	const char **entries;
 	decl **entry_decls;
 	uint32_t n_entries;
-	bool f16, subgroups, int_dot;
+	bool f16, subgroups, int_dot, matrices;
 	wgsl_diagnostic *diags;
 	uint32_t n_diags;
 	/* common types */
@@ -293,6 +297,7 @@ const type *wl_array_of(wl *w, const type *elem, uint64_t count, expr *count_exp
 const type *wl_atomic(wl *w, const type *elem);
 const type *wl_ptr(wl *w, space sp, const type *elem, access ac);
 const type *wl_struct_type(wl *w, decl *st);
+const type *wl_submat(wl *w, matrix_use use, const type *elem, unsigned cols, unsigned rows);
 const char *wl_type_name(wl *w, const type *t);
 const type *wl_elem(const type *t);             /* scalar of a scalar, vector or matrix; else t */
 const type *wl_with_elem(wl *w, const type *t, const type *elem); /* same shape */
@@ -303,7 +308,7 @@ bool wl_is_float(const type *t);                /* scalar kinds */
 bool wl_is_int(const type *t);
 bool wl_is_numeric(const type *t);
 /* What a type contains somewhere inside, and what it is as a whole. */
-enum { WL_CONSTRUCTIBLE = 1, WL_SHAREABLE = 2, WL_FIXED = 4, WL_HAS_ATOMIC = 8, WL_HAS_BOOL = 16, WL_HAS_PTR = 32, WL_HAS_F16 = 64 };
+enum { WL_CONSTRUCTIBLE = 1, WL_SHAREABLE = 2, WL_FIXED = 4, WL_HAS_ATOMIC = 8, WL_HAS_BOOL = 16, WL_HAS_PTR = 32, WL_HAS_F16 = 64, WL_HAS_SUBMAT = 128 };
 uint8_t wl_props(const type *t);
 uint8_t wl_struct_props(const decl *st); /* computed from the members; kept in st->props */
 bool wl_is_constructible(const type *t);
@@ -355,7 +360,8 @@ typedef enum eval_op {
 
 typedef enum special {
 	BS_NONE, BS_BITCAST, BS_ARRAY_LENGTH, BS_ATOMIC, BS_ATOMIC_LOAD, BS_ATOMIC_STORE, BS_ATOMIC_CAS, BS_UNIFORM_LOAD, BS_FREXP,
-	BS_MODF, BS_TRANSPOSE, BS_DETERMINANT, BS_SELECT, BS_ABS, BS_DOT, BS_TRUTH, BS_DOT4I, BS_DOT4U
+	BS_MODF, BS_TRANSPOSE, BS_DETERMINANT, BS_SELECT, BS_ABS, BS_DOT, BS_TRUTH, BS_DOT4I, BS_DOT4U,
+	BS_MATRIX_LOAD, BS_MATRIX_STORE, BS_MATRIX_MULTIPLY, BS_MATRIX_MULADD, BS_MATRIX_SCALAR
 } special;
 
 struct builtin {
@@ -369,5 +375,12 @@ struct builtin {
 enum { BF_IMPURE = 1, BF_SUBGROUP = 2, BF_MAY_DISCARD = 4, BF_CONST_LAST = 8, BF_CONCRETE = 16 };
 
 void wl_builtins_init(wl *w);
+
+/* matrix.c: subgroup matrices */
+bool wl_matrix_use(const char *type_name, matrix_use *use); /* false: no name of such a type */
+const type *wl_matrix_type(wl *w, expr *e, matrix_use use);
+void wl_construct_submat(wl *w, expr *e, const type *t);
+const type *wl_check_matrix_call(wl *w, expr *e);
+bool wl_col_major(const expr *e); /* of a load or store that checked */
 
 #endif

@@ -268,8 +268,11 @@ static void enable(parser *p, const token *t)
 		w->f16 = true;
 	else if (strcmp(t->name->s, "subgroups") == 0)
 		w->subgroups = true;
+	else if (strcmp(t->name->s, "chromium_experimental_subgroup_matrix") == 0)
+		w->matrices = true;
 	else
-		wl_unsupported(w, t->at, "the extension '%s' is not supported; f16 and subgroups are", t->name->s);
+		wl_unsupported(w, t->at, "the extension '%s' is not supported; f16, subgroups and chromium_experimental_subgroup_matrix are",
+		               t->name->s);
 }
 
 static void require(parser *p, const token *t)

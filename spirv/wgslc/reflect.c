@@ -1,4 +1,5 @@
 #include "spirv/wgslc/reflect.h"
+#include "spirv/wgslc/matrices.h"
 
 #include <spirv_cross/spirv_cross_c.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@ typedef struct reflection {
 	spvc_context context;
 	spvc_compiler compiler;
 	const wgsl_module *module;
+	const uint32_t *words;
+	size_t n_words;
 	rp_buf *out;
 } reflection;
 
@@ -141,7 +144,9 @@ static rp_code add_features(reflection *r, rp_error *err)
 {
 	const SpvCapability *list;
 	size_t n;
-	bool f16 = false, subgroups = false, dot = false;
+	const char *names[4];
+	size_t n_names = 0;
+	bool f16 = false, subgroups = false, dot = false, matrix = false;
 	if (spvc_compiler_get_declared_capabilities(r->compiler, &list, &n) != SPVC_SUCCESS)
 		return rp_fail(err, RP_INTERNAL, "SPIRV-Cross: %s", spvc_context_get_last_error_string(r->context));
 	for (size_t i = 0; i < n; i++) {
@@ -150,17 +155,36 @@ static rp_code add_features(reflection *r, rp_error *err)
 		       c == SpvCapabilityUniformAndStorageBuffer16BitAccess;
 		subgroups |= c >= SpvCapabilityGroupNonUniform && c <= SpvCapabilityGroupNonUniformQuad;
 		dot |= c == 6018 || c == 6019; /* DotProductInput4x8BitPacked, DotProduct */
+		matrix |= c == 6022;           /* CooperativeMatrixKHR */
 	}
-	rp_buf_addf(r->out, "\t\t\t\"features\": [%s%s%s%s%s]", f16 ? "\"f16\"" : "", f16 && (subgroups || dot) ? ", " : "",
-	            subgroups ? "\"subgroups\"" : "", subgroups && dot ? ", " : "", dot ? "\"int_dot\"" : "");
-	return RP_OK;
+	if (f16)
+		names[n_names++] = "f16";
+	if (subgroups)
+		names[n_names++] = "subgroups";
+	if (dot)
+		names[n_names++] = "int_dot";
+	if (matrix)
+		names[n_names++] = "matrix";
+	rp_buf_adds(r->out, "\t\t\t\"features\": [");
+	for (size_t i = 0; i < n_names; i++)
+		rp_buf_addf(r->out, "%s\"%s\"", i ? ", " : "", names[i]);
+	rp_buf_adds(r->out, "]");
+	if (!matrix)
+		return RP_OK;
+	rp_buf_adds(r->out, ",\n\t\t\t\"matrices\": [");
+	rp_code rc = spirv_matrices(r->words, r->n_words, r->out, err);
+	rp_buf_adds(r->out, "]");
+	return rc;
 }
 
-static rp_code read_module(reflection *r, const uint32_t *words, size_t n_words, rp_error *err)
+static rp_code read_module(reflection *r, rp_error *err)
 {
 	spvc_parsed_ir ir;
 	spvc_resources resources;
-	if (spvc_context_parse_spirv(r->context, words, n_words, &ir) != SPVC_SUCCESS ||
+	uint32_t *plain = spirv_without_matrices(r->words, r->n_words);
+	spvc_result parsed = plain ? spvc_context_parse_spirv(r->context, plain, r->n_words, &ir) : SPVC_ERROR_OUT_OF_MEMORY;
+	free(plain);
+	if (parsed != SPVC_SUCCESS ||
 	    spvc_context_create_compiler(r->context, SPVC_BACKEND_NONE, ir, SPVC_CAPTURE_MODE_TAKE_OWNERSHIP, &r->compiler) != SPVC_SUCCESS ||
 	    spvc_compiler_create_shader_resources(r->compiler, &resources) != SPVC_SUCCESS)
 		return rp_fail(err, RP_INTERNAL, "SPIRV-Cross: %s", spvc_context_get_last_error_string(r->context));
@@ -175,11 +199,11 @@ static rp_code read_module(reflection *r, const uint32_t *words, size_t n_words,
 rp_code reflect_kernel(const uint32_t *words, size_t n_words, const char *name, const char *entry, const char *digest,
 					   const wgsl_module *m, rp_buf *out, rp_error *err)
 {
-	reflection r = {.module = m, .out = out};
+	reflection r = {.module = m, .words = words, .n_words = n_words, .out = out};
 	if (spvc_context_create(&r.context) != SPVC_SUCCESS)
 		return rp_fail(err, RP_NO_MEMORY, "SPIRV-Cross: no context");
 	rp_buf_addf(out, "\t\t{\n\t\t\t\"name\": \"%s\",\n\t\t\t\"entry\": \"%s\",\n\t\t\t\"digest\": \"%s\",\n", name, entry, digest);
-	rp_code rc = read_module(&r, words, n_words, err);
+	rp_code rc = read_module(&r, err);
 	rp_buf_adds(out, "\n\t\t}");
 	spvc_context_destroy(r.context);
 	return rc;

@@ -31,11 +31,12 @@ void wl_types_init(wl *w)
 
 static const type *intern(wl *w, type key)
 {
-	uint64_t h = (uint64_t)key.kind * 31 + key.n * 7u + key.rows * 5u + (uint64_t)key.space * 3 + (uint64_t)key.access + key.count * 13;
+	uint64_t h = (uint64_t)key.kind * 31 + key.n * 7u + key.rows * 5u + (uint64_t)key.use * 11;
+	h += (uint64_t)key.space * 3 + (uint64_t)key.access + key.count * 13;
 	h += key.elem ? key.elem->serial * 17u : 0;
 	type **slot = &w->types[h % BUCKETS];
 	for (type *t = *slot; t; t = t->next)
-		if (t->kind == key.kind && t->n == key.n && t->rows == key.rows && t->space == key.space && t->access == key.access &&
+		if (t->kind == key.kind && t->n == key.n && t->rows == key.rows && t->use == key.use && t->space == key.space && t->access == key.access &&
 		    t->elem == key.elem && t->count == key.count && t->count_expr == key.count_expr && t->st == key.st)
 			return t;
 	type *t = wl_new(w, sizeof *t);
@@ -80,9 +81,15 @@ const type *wl_struct_type(wl *w, decl *st)
 	return intern(w, (type){.kind = TY_STRUCT, .st = st});
 }
 
+const type *wl_submat(wl *w, matrix_use use, const type *elem, unsigned cols, unsigned rows)
+{
+	return intern(w, (type){.kind = TY_SUBMAT, .use = use, .elem = elem, .n = (uint8_t)cols, .rows = (uint8_t)rows});
+}
+
 const char *wl_type_name(wl *w, const type *t)
 {
 	static const char *const simple[] = {"(error)", "nothing", "bool", "abstract-int", "abstract-float", "i32", "u32", "f32", "f16"};
+	static const char *const uses[] = {"left", "right", "result"};
 	static const char *const spaces[] = {"?", "function", "private", "workgroup", "uniform", "storage"};
 	switch (t->kind) {
 	case TY_VEC:
@@ -95,6 +102,8 @@ const char *wl_type_name(wl *w, const type *t)
 		return wl_printf(w, t->count_expr ? "array<%s, (override)>" : "array<%s>", wl_type_name(w, t->elem));
 	case TY_STRUCT:
 		return t->st->name->s;
+	case TY_SUBMAT:
+		return wl_printf(w, "subgroup_matrix_%s<%s, %u, %u>", uses[t->use], wl_type_name(w, t->elem), t->n, t->rows);
 	case TY_ATOMIC:
 		return wl_printf(w, "atomic<%s>", wl_type_name(w, t->elem));
 	case TY_PTR:
@@ -176,6 +185,8 @@ uint8_t wl_props(const type *t)
 		return WL_SHAREABLE | WL_FIXED | WL_HAS_ATOMIC;
 	case TY_PTR:
 		return WL_HAS_PTR;
+	case TY_SUBMAT:
+		return WL_CONSTRUCTIBLE | WL_FIXED | WL_HAS_SUBMAT;
 	case TY_BOOL:
 		return WL_CONSTRUCTIBLE | WL_FIXED | WL_HAS_BOOL;
 	case TY_F16:

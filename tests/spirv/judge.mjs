@@ -2,9 +2,9 @@
 import { create } from 'webgpu';
 import { readFileSync } from 'node:fs';
 
-globalThis.gpu = create(['backend=null']); // kept: Dawn crashes when this object is collected
+globalThis.gpu = create(['backend=null', 'enable-dawn-features=allow_unsafe_apis']); // kept: Dawn crashes when this object is collected
 const adapter = await gpu.requestAdapter();
-const wanted = ['shader-f16', 'subgroups'].filter(f => adapter.features.has(f));
+const wanted = ['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'].filter(f => adapter.features.has(f));
 const device = await adapter.requestDevice({ requiredFeatures: wanted });
 for (const file of process.argv.slice(2)) {
 	device.pushErrorScope('validation');

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #define ENTRY "@compute @workgroup_size(1) fn main() "
+#define MATRICES "enable chromium_experimental_subgroup_matrix;\n"
+#define SHARED "var<workgroup> s: array<f32, 64>;\n"
 
 typedef struct error_case {
 	const char *source, *expected; /* "LINE:COLUMN: part of the message" */
@@ -85,6 +87,25 @@ static void test_messages(void **state)
 		{"fn f() { min(1, 2); }", "1:10: the result of min must be used"},
 		{"fn f(x: f32) -> f32 { return subgroupAdd(x); }", "1:30: enable subgroups;"},
 		{"var<workgroup> a: atomic<u32>; fn f() -> u32 { return a; }", "1:55: atomicLoad"},
+		/* subgroup matrices */
+		{"fn f() { var m: subgroup_matrix_left<f32, 8, 8>; }", "1:17: enable chromium_experimental_subgroup_matrix;"},
+		{MATRICES "fn f() { var m: subgroup_matrix_left<f32, 8>; }", "2:17: needs 3 template arguments, found 2"},
+		{MATRICES "override n = 8; fn f() { var m: subgroup_matrix_left<f32, 8, n>; }", "2:62: rows of a subgroup matrix must be a positive"},
+		{MATRICES "fn f() { var m: subgroup_matrix_left<f32, 0, 8>; }", "2:43: columns of a subgroup matrix must be a positive"},
+		{MATRICES "fn f() { var m: subgroup_matrix_left<bool, 8, 8>; }", "2:38: is of f32, f16, i32 or u32, found bool"},
+		{MATRICES "fn f() { var m: subgroup_matrix_left<i8, 8, 8>; }", "2:38: subgroup matrices of i8 are not supported"},
+		{MATRICES "fn f() { var m: subgroup_matrix_left<f32, 200, 8>; }", "2:43: 200 columns is not supported; at most 128"},
+		{MATRICES "var<workgroup> m: subgroup_matrix_left<f32, 8, 8>;", "2:16: subgroup matrices live in functions"},
+		{MATRICES "var<private> m: subgroup_matrix_left<f32, 8, 8>;", "2:14: cannot be a private variable"},
+		{MATRICES "fn f(a: subgroup_matrix_left<f32, 4, 8>, b: subgroup_matrix_right<f32, 8, 8>) { let c = subgroupMatrixMultiply<f32>(a, b); }",
+		 "2:89: found (subgroup_matrix_left<f32, 4, 8>, subgroup_matrix_right<f32, 8, 8>)"},
+		{MATRICES SHARED "fn f() { let m = subgroupMatrixLoad<subgroup_matrix_left<f32, 8, 8>, diagonal>(&s, 0, 8); }",
+		 "3:70: expected row_major or col_major"},
+		{MATRICES SHARED "fn f() { let m = subgroupMatrixLoad<subgroup_matrix_left<f32, 8, 8>, row_major>(&s, 0, 7); }",
+		 "3:88: a stride of 7 elements (28 bytes) is less than subgroup_matrix_left<f32, 8, 8> takes (32 bytes)"},
+		{MATRICES SHARED "fn f() { let m = subgroupMatrixLoad<subgroup_matrix_left<f32, 8, 8>, row_major>(&s, 0.5, 8); }", "3:85: the offset must be"},
+		{MATRICES SHARED "fn f() { let m = subgroupMatrixLoad<f32, row_major>(&s, 0, 8); }", "3:37: needs a subgroup matrix, found f32"},
+		{MATRICES SHARED "fn f() { subgroupMatrixStore<row_major>(&s, 0, 8); }", "3:10: takes 4 arguments, found 3"},
 		/* statements */
 		{"fn f() { let a = 1; a = 2; }", "1:21: 'let' names a value; use 'var'"},
 		{"fn f(a: i32) { a = 2; }", "1:16: parameters cannot change"},
@@ -231,6 +252,27 @@ static void test_glsl(void **state)
 	expect_glsl("var<private> gl_x: i32; var<private> float: i32; " ENTRY "{ gl_x = float; }", &plain, "w_gl_x = w_float;");
 }
 
+static void test_matrices(void **state)
+{
+	const wgsl_options plain = {.workgroup_init = false};
+	const char *load = MATRICES SHARED "override n = 2u; " ENTRY "{ var m: array<subgroup_matrix_left<f32, 4, 8>, 2>; "
+	                   "for (var i = 0u; i < n; i++) { m[i] = subgroupMatrixLoad<subgroup_matrix_left<f32, 4, 8>, col_major>(&s, i, 8); } "
+	                   "subgroupMatrixStore<row_major>(&s, 2, m[1], 4); }";
+	const char *scalar = MATRICES ENTRY "{ var m = subgroup_matrix_result<f32, 8, 8>(2); m = subgroupMatrixScalarAdd(m, 1); "
+	                     "m = subgroupMatrixScalarMultiply(m, 3); }";
+	const char *loop = ENTRY "{ for (var i = 0u; i < 4u; i++) { } }";
+	(void)state;
+	expect_glsl(load, &plain, "#extension GL_KHR_cooperative_matrix : require");
+	expect_glsl(load, &plain, "coopmat<float, gl_ScopeSubgroup, 8, 4, 0> r; coopMatLoad(r, w_s, o, s, gl_CooperativeMatrixLayoutColumnMajor);");
+	expect_glsl(load, &plain, "coopMatStore(w_m[1], w_s, uint(2), uint(4), gl_CooperativeMatrixLayoutRowMajor)");
+	expect_glsl(load, &plain, "[[unroll]] for (uint w_i = 0u; (w_i < w_n);");
+	expect_glsl(scalar, &plain, "(w_m + coopmat<float, gl_ScopeSubgroup, 8, 8, 2>(1.0))");
+	expect_glsl(scalar, &plain, "(w_m * 3.0)");
+	char *text = glsl_of(loop, "main", &plain); /* without matrices nothing asks for unrolling */
+	assert_null(strstr(text, "unroll"));
+	free(text);
+}
+
 /* What an entry point does not reach is not in its text, and emitting one does not change another. */
 static void test_entries(void **state)
 {
@@ -261,6 +303,7 @@ static void test_entries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages), cmocka_unit_test(test_shown), cmocka_unit_test(test_recovery),
-	                                   cmocka_unit_test(test_bounds), cmocka_unit_test(test_glsl), cmocka_unit_test(test_entries)};
+	                                   cmocka_unit_test(test_bounds), cmocka_unit_test(test_glsl), cmocka_unit_test(test_matrices),
+	                                   cmocka_unit_test(test_entries)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
