@@ -37,7 +37,7 @@ typedef struct rp_net_reply {
 	uint64_t length;      /* of the body */
 	bool framed;          /* the end of the body can be told from a cut connection */
 	bool encoded;         /* Content-Encoding is there and not identity */
-	char etag[256], modified[80];
+	char etag[256], modified[80]; /* a weak etag without its W/ */
 	char linked_etag[256]; /* X-Linked-Etag, X-Linked-Size, X-Repo-Commit of this response or of a redirect that led to it */
 	char commit[80];
 	uint64_t linked_size;

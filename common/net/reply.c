@@ -77,14 +77,20 @@ static void keep_first(char *out, size_t size, const char *value)
 		keep(out, size, value);
 }
 
+/* W/"x" and "x" name the same version (RFC 9110, section 8.8.3.2): servers call a file weak as long as it is a second old. */
+static const char *without_weakness(const char *tag)
+{
+	return strncmp(tag, "W/", 2) == 0 ? tag + 2 : tag;
+}
+
 static void take_field(rp_net_reply *r, const char *name, const char *value)
 {
 	if (strcasecmp(name, "etag") == 0)
-		keep(r->etag, sizeof r->etag, value);
+		keep(r->etag, sizeof r->etag, without_weakness(value));
 	else if (strcasecmp(name, "last-modified") == 0)
 		keep(r->modified, sizeof r->modified, value);
 	else if (strcasecmp(name, "x-linked-etag") == 0)
-		keep_first(r->linked_etag, sizeof r->linked_etag, value);
+		keep_first(r->linked_etag, sizeof r->linked_etag, without_weakness(value));
 	else if (strcasecmp(name, "x-repo-commit") == 0)
 		keep_first(r->commit, sizeof r->commit, value);
 	else if (strcasecmp(name, "x-linked-size") == 0 && r->linked_size == RP_NET_UNKNOWN)

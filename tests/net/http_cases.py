@@ -406,6 +406,13 @@ def replaced_and_the_hash_is_known(lab):
     lab.absent()
 
 
+@test
+def weak_tag_becomes_strong(lab):
+    """As Apache calls a file that is a second old: the same version."""
+    lab.get(lab.server.share('/f', lab.data.medium, lambda hit: {'etag': 'W/"v1"' if hit.n < 2 else '"v1"'}), '-j', 1, file=lab.data.medium)
+    check(len(lab.server.hits()) > 2, 'only one version was seen')
+
+
 # ---- several sources ----
 
 @test

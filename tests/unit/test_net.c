@@ -35,6 +35,8 @@ static void test_head(void **state)
 	assert_false(r.encoded);
 	assert_string_equal(r.etag, "\"a b\"");
 	assert_string_equal(r.modified, "Tue");
+	feed(&r, "HTTP/1.1 200 OK\r\nETag: W/\"a b\"\r\n\r\n");
+	assert_string_equal(r.etag, "\"a b\"");
 	feed(&r, "HTTP/1.1 200 OK\r\ncontent-length: 7\r\ncontent-encoding: gzip\r\n\r\n");
 	assert_int_equal(r.total, 7);
 	assert_true(r.encoded);
