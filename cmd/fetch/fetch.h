@@ -14,7 +14,7 @@
 typedef struct fetch_opts {
 	const char *output, *sha256, *store, *proxy, *catalog, *site, *only, *ranges;
 	rp_strings mirrors, headers;
-	uint64_t connections, retries, limit_rate;
+	uint64_t connections, streams, retries, limit_rate;
 	bool netrc, offline, dry_run, list, gc, yes, json, quiet;
 } fetch_opts;
 

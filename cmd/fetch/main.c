@@ -33,6 +33,7 @@ rp_fetch_opts fetch_library_opts(fetch_state *s)
 		.mirrors = s->o.mirrors,
 		.headers = s->o.headers,
 		.connections = (unsigned)s->o.connections,
+		.streams = (unsigned)s->o.streams,
 		.retries = (unsigned)s->o.retries,
 		.netrc = s->o.netrc,
 		.offline = s->o.offline,

@@ -37,6 +37,10 @@ static const rp_opt table[] = {
 	{.name = "connections", .letter = 'j', .kind = RP_OPT_UINT, .lo = 1, .hi = 32, .group = "Network", .arg = "N", .def = "8",
 		.help = "most connections at once", AT(connections),
 		.more = "Each holds one piece in memory, and all of them together at most 40 MiB, so pieces of 4 MiB allow 8."},
+	{.name = "streams", .kind = RP_OPT_UINT, .lo = 1, .hi = 32, .group = "Network", .arg = "N", .def = "1",
+		.help = "most transfers at once in one HTTP/2 connection", AT(streams),
+		.more = "With 1 each of -j N has a connection of its own, which is the fastest, above all where packets are lost. With more they share "
+			"connections, for servers that let in few."},
 	{.name = "header", .letter = 'H', .kind = RP_OPT_STRING, .repeat = true, .group = "Network", .arg = "LINE",
 		.help = "send this header, as in 'Name: value'", AT(headers),
 		.more = "It goes to the host of the given address over https (or to this machine), never to where a redirect leads."},

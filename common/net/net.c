@@ -18,7 +18,7 @@ struct rp_net {
 	uint64_t limit_rate;
 	double allowance; /* bytes that may be taken now, under limit_rate */
 	uint64_t filled_ns;
-	unsigned connections, stall_seconds;
+	unsigned connections, streams, stall_seconds;
 	rp_net_get *all;
 };
 
@@ -92,6 +92,7 @@ rp_code rp_net_open(const rp_net_opts *o, rp_net **out, rp_error *err)
 	net->netrc = o->netrc;
 	net->limit_rate = o->limit_rate;
 	net->connections = o->connections > 0 ? o->connections : 1;
+	net->streams = o->streams > 0 ? o->streams : 1;
 	net->stall_seconds = o->stall_seconds > 0 ? o->stall_seconds : STALL_SECONDS;
 	net->multi = curl_multi_init();
 	rp_code rc = net->multi != NULL && net->agent != NULL ? make_headers(net, o, err) : rp_no_memory(err, 0, "the network");
@@ -99,8 +100,9 @@ rp_code rp_net_open(const rp_net_opts *o, rp_net **out, rp_error *err)
 		rp_net_close(net);
 		return rc;
 	}
-	/* one TCP connection each: several streams in one would share its losses */
-	curl_multi_setopt(net->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+	/* one TCP connection each unless told otherwise: several streams in one share its losses */
+	curl_multi_setopt(net->multi, CURLMOPT_PIPELINING, net->streams > 1 ? (long)CURLPIPE_MULTIPLEX : (long)CURLPIPE_NOTHING);
+	curl_multi_setopt(net->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)net->streams);
 	curl_multi_setopt(net->multi, CURLMOPT_MAXCONNECTS, (long)net->connections + 4);
 	*out = net;
 	return RP_OK;
@@ -297,6 +299,7 @@ static void set_options(rp_net_get *get, const rp_net_request *r)
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, get->net->streams > 1 ? 1L : 0L); /* for a connection that is being made */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, get->net->agent);

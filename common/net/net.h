@@ -22,6 +22,7 @@ typedef struct rp_net_opts {
 	const char *ca_file;  /* NULL: $CURL_CA_BUNDLE, $SSL_CERT_FILE, or the system's */
 	uint64_t limit_rate;  /* bytes a second, all exchanges together; 0: none */
 	unsigned connections; /* most exchanges at once; limit_rate is shared among so many */
+	unsigned streams;     /* most exchanges at once in one connection, where the server speaks HTTP/2; 0: 1 */
 	unsigned stall_seconds; /* give up on a server that sends less than 1 KiB a second for so long; 0: 20 */
 	const char *program;  /* for User-Agent */
 } rp_net_opts;

@@ -38,6 +38,7 @@ typedef struct rp_fetch_opts {
 	const char *sha256;   /* of the one file, 64 hexadecimal digits; NULL: not known */
 	rp_strings mirrors, headers;
 	unsigned connections; /* 1 to RP_JOB_MAX_CONNECTIONS */
+	unsigned streams;     /* of one HTTP/2 connection at once; 0: 1 */
 	unsigned retries;     /* in a row, of one source */
 	const rp_range *ranges; /* of one file by address: only what they touch; the rest of it stays a hole. NULL: all */
 	size_t n_ranges;

@@ -12,7 +12,7 @@
 rp_code rp_fetch_net(const rp_fetch_opts *o, rp_net **out, rp_error *err)
 {
 	rp_net_opts n = {.headers = o->headers.v, .n_headers = o->headers.n, .netrc = o->netrc, .proxy = o->proxy, .limit_rate = o->limit_rate,
-		.connections = o->connections, .program = o->program};
+		.connections = o->connections, .streams = o->streams, .program = o->program};
 	return rp_net_open(&n, out, err);
 }
 
