@@ -132,12 +132,13 @@ static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_
 		}
 		bool same = rp_net_same_origin(o->mirrors.v[i], url);
 		rp_code said = rp_get_head(o, net, o->mirrors.v[i], same, &head, &error);
+		bool got = said == RP_OK;
 		if (said == RP_CANCELLED)
 			return rp_fail(err, said, "%s", error.msg);
 		if (said == RP_OK && head.size != item->size)
 			said = rp_url_prefix(&error, rp_fail(&error, RP_CHANGED, "has %llu bytes, not %llu", (unsigned long long)head.size,
 				(unsigned long long)item->size), o->mirrors.v[i]);
-		if (said == RP_OK)
+		if (got)
 			free(head.url);
 		if (said != RP_OK) {
 			rp_note(o, "mirror left out: %s", error.msg);
