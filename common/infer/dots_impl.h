@@ -6,6 +6,7 @@
 #include <string.h>
 
 typedef float vec __attribute__((vector_size(WIDE * sizeof(float))));
+typedef float quarter __attribute__((vector_size(4 * sizeof(float))));
 enum { SUMS = 16, PARTS = SUMS / WIDE };
 
 TARGET static inline vec load(const float *p)
@@ -18,20 +19,22 @@ TARGET static inline vec load(const float *p)
 /* The 16 sums in the order of rp_ref_dot: halves onto each other until one is left. */
 TARGET static inline float fold(const vec acc[PARTS])
 {
-	float s[SUMS];
-	memcpy(s, acc, sizeof s);
-	for (size_t half = SUMS / 2; half > 0; half /= 2)
-		for (size_t i = 0; i < half; i++)
-			s[i] += s[i + half];
-	return s[0];
+	quarter q[4];
+	memcpy(q, acc, sizeof q);
+	quarter s = (q[0] + q[2]) + (q[1] + q[3]);
+	return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 /* n_w x n_x products; both are constants where this is inlined. */
 TARGET static inline __attribute__((always_inline)) void tile(
 	float *out, size_t out_stride, const float *w, size_t n_w, const float *x, size_t x_stride, size_t n_x, size_t n)
 {
-	vec acc[X_TILE][RP_DOTS_ROWS][PARTS] = { 0 };
+	vec acc[X_TILE][RP_DOTS_ROWS][PARTS];
 	size_t i = 0;
+	for (size_t r = 0; r < n_x; r++)
+		for (size_t j = 0; j < n_w; j++)
+			for (size_t p = 0; p < PARTS; p++)
+				acc[r][j][p] = (vec){ 0 };
 	for (; i + SUMS <= n; i += SUMS)
 		for (size_t p = 0; p < PARTS; p++) {
 			vec wv[RP_DOTS_ROWS];

@@ -2,9 +2,17 @@
 #include "base/cpu.h"
 #include "model/dequant_levels.h"
 
+typedef int32_t ints4 __attribute__((vector_size(16)));
+
+static inline ints4 widen(bytes16 q, unsigned i)
+{
+	return (ints4){ q[i], q[i + 1], q[i + 2], q[i + 3] };
+}
+
 #define TARGET
 #define NAME(x) x##_portable
 #define WIDE 4
+#define WIDEN widen
 #include "model/dequant_impl.h"
 
 void rp_dequant(rp_dtype t, const void *src, uint64_t n, float *dst)

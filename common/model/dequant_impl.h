@@ -1,17 +1,18 @@
 /* The decoders of the storage types, compiled once a level of vector instructions: the including file defines TARGET (an
- * attribute of every function), NAME, WIDE (values converted at a time: 16, 8 or 4) and, where there is one, HARDWARE_F16 (half
- * to float). One function decodes one block, sixteen values at a time. Block layouts: GGML's, byte for byte. Every product below
- * fits 24 bits, so it is exact, and all levels give the same bits. */
-#include "model/model.h"
+ * attribute of every function), NAME, WIDE (values converted at a time: 16, 8 or 4), WIDEN(q, i) (WIDE of 16 bytes, from the
+ * i-th, as 32-bit integers) and, where the processor has them, F16 and F16_8 (a half, eight halves to float). One function decodes
+ * one block, sixteen values at a time. Block layouts: GGML's, byte for byte. Every product below fits 24 bits, so it is exact,
+ * and all levels give the same bits. */
+#include "model/dequant_levels.h"
 
 #include <string.h>
 
 #include "model/blocks.h"
 
-#ifdef HARDWARE_F16
+#ifdef F16
 TARGET static inline float f16_value(uint16_t h)
 {
-	return HARDWARE_F16(h);
+	return F16(h);
 }
 #else
 /* rp_f16_to_f32 without branches: the exponent moved to its place, then rescaled, which also makes subnormals right. */
@@ -34,9 +35,7 @@ TARGET static inline float f16_at(const uint8_t *p)
 	return f16_value(rp_le16(p));
 }
 
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
-typedef uint8_t bytes_wide __attribute__((vector_size(WIDE)));
-typedef int32_t ints_wide __attribute__((vector_size(WIDE * sizeof(int32_t))));
+typedef uint64_t words2 __attribute__((vector_size(16)));
 typedef float floats_wide __attribute__((vector_size(WIDE * sizeof(float))));
 
 TARGET static inline bytes16 load16(const uint8_t *p)
@@ -50,9 +49,7 @@ TARGET static inline bytes16 load16(const uint8_t *p)
 TARGET static inline void put16(float *out, bytes16 q, int zero, float step, float offset)
 {
 	for (unsigned i = 0; i < 16; i += WIDE) {
-		bytes_wide part;
-		memcpy(&part, (const char *)&q + i, sizeof part);
-		floats_wide v = __builtin_convertvector(__builtin_convertvector(part, ints_wide) - zero, floats_wide) * step - offset;
+		floats_wide v = __builtin_convertvector(WIDEN(q, i) - zero, floats_wide) * step - offset;
 		memcpy(out + i, &v, sizeof v);
 	}
 }
@@ -61,10 +58,8 @@ TARGET static inline void put16(float *out, bytes16 q, int zero, float step, flo
 TARGET static inline bytes16 fifth_bits(uint32_t bits)
 {
 	static const uint8_t one_each[16] = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
-	uint64_t both[2] = { (bits & 255u) * UINT64_C(0x0101010101010101), (bits >> 8 & 255u) * UINT64_C(0x0101010101010101) };
-	bytes16 spread;
-	memcpy(&spread, both, sizeof spread);
-	return (bytes16)((spread & load16(one_each)) != 0) & 16;
+	words2 spread = { (bits & 255u) * UINT64_C(0x0101010101010101), (bits >> 8 & 255u) * UINT64_C(0x0101010101010101) };
+	return (bytes16)(((bytes16)spread & load16(one_each)) != 0) & 16;
 }
 
 TARGET static inline void q4_0(const uint8_t *b, float *out)
@@ -132,22 +127,26 @@ TARGET static inline void q5_k(const uint8_t *b, float *out)
 		rp_k_scale_min(b + 4, j, &scale, &min);
 		float step = d * (float)scale, offset = dmin * (float)min;
 		for (unsigned i = 0; i < RP_K_SUB; i += 16) {
-			bytes16 q = load16(b + 48 + j / 2 * 32 + i), high = ((load16(b + 16 + i) >> (uint8_t)j) & 1) << 4;
+			bytes16 q = load16(b + 48 + j / 2 * 32 + i), high = (bytes16)((load16(b + 16 + i) & (uint8_t)(1 << j)) != 0) & 16;
 			put16(out + i, (j % 2 == 0 ? q & 15 : q >> 4) | high, 0, step, offset);
 		}
 	}
 }
 
-/* Sub-block s of 16: a half of 128 values, a part of 32 within it, a half of that. */
+/* Sub-block s of 16: a half of 128 values, a part of 32 within it, a half of that. The bytes of a half hold four parts. */
 TARGET static inline void q6_k(const uint8_t *b, float *out)
 {
 	float d = f16_at(b + 208);
-	for (unsigned s = 0; s < 16; s++) {
-		unsigned half = s / 8, part = s / 2 % 4, first = s % 2 * 16;
-		bytes16 low = load16(b + half * 64 + part % 2 * 32 + first), high = load16(b + 128 + half * 32 + first);
-		bytes16 q = (part < 2 ? low & 15 : low >> 4) | ((high >> (uint8_t)(2 * part)) & 3) << 4;
-		put16(out + s * 16, q, 32, d * (float)(int8_t)b[192 + s], 0);
-	}
+	for (unsigned half = 0; half < 2; half++)
+		for (unsigned first = 0; first < 32; first += 16) {
+			bytes16 low = load16(b + half * 64 + first), low2 = load16(b + half * 64 + 32 + first), high = load16(b + 128 + half * 32 + first);
+			const uint8_t *scale = b + 192 + half * 8 + first / 16;
+			float *to = out + half * 128 + first;
+			put16(to, (low & 15) | (high & 3) << 4, 32, d * (float)(int8_t)scale[0], 0);
+			put16(to + 32, (low2 & 15) | (high & 12) << 2, 32, d * (float)(int8_t)scale[2], 0);
+			put16(to + 64, low >> 4 | (high & 48), 32, d * (float)(int8_t)scale[4], 0);
+			put16(to + 96, low2 >> 4 | (high & 192) >> 2, 32, d * (float)(int8_t)scale[6], 0);
+		}
 }
 
 /* Types with blocks: X(type, its decoder, values and bytes of a block). */
@@ -169,7 +168,12 @@ TARGET static inline void dense(rp_dtype t, const uint8_t *src, uint64_t n, floa
 			memcpy(&dst[i], &bits, sizeof bits);
 		}
 	} else if (t == RP_F16) {
-		for (uint64_t i = 0; i < n; i++)
+		uint64_t i = 0;
+#ifdef F16_8
+		for (; i + 8 <= n; i += 8)
+			F16_8(dst + i, src + 2 * i);
+#endif
+		for (; i < n; i++)
 			dst[i] = f16_at(src + 2 * i);
 	} else {
 		for (uint64_t i = 0; i < n; i++) {
