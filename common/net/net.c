@@ -312,6 +312,10 @@ static void set_options(rp_net_get *get, const rp_net_request *r)
 	if (get->net->ca_file != NULL)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, get->net->ca_file);
 	set_limits(get->net, easy);
+	if (r->fresh) {
+		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+		curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+	}
 	if (r->first != RP_NET_UNKNOWN) {
 		if (r->last == RP_NET_UNKNOWN)
 			snprintf(range, sizeof range, "%llu-", (unsigned long long)r->first);
@@ -453,6 +457,9 @@ static void judge_failure(rp_net_get *get, CURLcode result, rp_net_outcome *o)
 static void finish(rp_net_get *get, CURLcode result)
 {
 	rp_net_outcome o = {.reply = &get->reply, .code = RP_OK};
+	long connects = 0;
+	curl_easy_getinfo(get->easy, CURLINFO_NUM_CONNECTS, &connects);
+	o.fresh = connects > 0;
 	get->reply.url = get->url;
 	bool redirect = get->reply.status >= 300 && get->reply.status < 400 && get->reply.status != 304;
 	bool refused = get->reply.status != 0 && !is_success(get) && !redirect;

@@ -49,6 +49,7 @@ typedef struct rp_net_outcome {
 	rp_code code; /* RP_OK: a 2xx response came to its end */
 	bool retry;   /* the trouble may pass: a lost connection, a busy server */
 	bool stopped; /* the handler asked for the end; code is RP_CANCELLED or what head returned */
+	bool fresh;   /* a new connection was made for it */
 	uint64_t retry_after_ms; /* what the server asks for; 0: nothing */
 	const rp_net_reply *reply; /* status 0: no response came */
 	rp_error error;
@@ -70,6 +71,7 @@ typedef struct rp_net_request {
 	const char *url;
 	const char *home;      /* the URL whose origin gets the secrets; NULL: none does */
 	uint64_t first, last;  /* the range to ask for; first RP_NET_UNKNOWN: no Range; last unknown: to the end */
+	bool fresh;            /* on a new connection, which is closed afterwards */
 	const rp_net_handler *handler;
 	void *user;
 } rp_net_request;

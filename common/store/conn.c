@@ -1,42 +1,11 @@
-/* One connection of a job: a run of pieces of one file from one place, into buffers, and what its end means. */
+/* One connection of a job: part of a piece or a run of pieces of one file from one place, into buffers, and what its end means. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/job.h"
 
-enum { USEFUL_BYTES = 64 << 10, MAX_EXPIRED = 6, BASE_WAIT_MS = 500, MAX_WAIT_MS = 30000, MAX_ASKED_MS = 300000, MAX_UNANSWERED = 2 };
-
-/* ---- buffers ---- */
-
-rp_buffer *rp_buffer_get(rp_job *job)
-{
-	rp_buffer *b = job->idle;
-	if (b != NULL) {
-		job->idle = b->next;
-		return b;
-	}
-	if (job->n_buffers < job->max_buffers && (b = rp_alloc(sizeof *b)) != NULL) {
-		b->data = malloc((size_t)job->buffer_bytes); /* its pages come with what is written to them */
-		if (b->data != NULL) {
-			job->n_buffers++;
-			return b;
-		}
-		free(b);
-	}
-	if (job->n_stubs == 0)
-		return NULL;
-	b = job->stubs[0].buffer; /* the oldest beginning of a piece is worth less than going on */
-	memmove(job->stubs, job->stubs + 1, --job->n_stubs * sizeof *job->stubs);
-	return b;
-}
-
-void rp_buffer_put(rp_job *job, rp_buffer *b)
-{
-	if (b == NULL)
-		return;
-	b->next = job->idle;
-	job->idle = b;
-}
+enum { USEFUL_BYTES = 64 << 10, MAX_EXPIRED = 6, BASE_WAIT_MS = 500, MAX_WAIT_MS = 30000, MAX_ASKED_MS = 300000, MAX_UNANSWERED = 2,
+	TRY_OTHER = 16 };
 
 /* ---- trouble with sources ---- */
 
@@ -117,11 +86,10 @@ static rp_code check_version(rp_conn *c, const rp_net_reply *r, rp_error *err)
 static void release(rp_conn *c)
 {
 	rp_item *item = c->item;
-	size_t end = c->stream ? c->piece + 1 : c->end;
-	if (c->skipping)
-		return;
-	for (size_t i = c->piece; i < end && i < item->n_pieces; i++) {
-		if (item->state[i] != RP_PIECE_TAKEN || (c->stream && c->buffer == NULL))
+	size_t next = c->piece + (c->open != NULL);
+	rp_open_leave(c->job, c, !c->stream);
+	for (size_t i = next; !c->stream && i < c->end; i++) {
+		if (item->state[i] != RP_PIECE_TAKEN)
 			continue;
 		item->state[i] = RP_PIECE_MISSING;
 		if (i < item->low)
@@ -139,12 +107,10 @@ static rp_code begin_stream(rp_conn *c, rp_error *err)
 			p->origin->shown);
 	p->no_ranges = true;
 	release(c);
-	rp_buffer_put(c->job, c->buffer);
-	c->buffer = NULL;
 	c->piece = 0;
-	c->have = 0;
+	c->first = 0;
+	c->last = c->item->size - 1;
 	c->end = c->item->n_pieces;
-	c->mixed = false;
 	c->stream = p->streaming = true;
 	return RP_OK;
 }
@@ -174,75 +140,92 @@ static rp_code on_head(void *user, const rp_net_reply *r, rp_error *err)
 }
 
 /* A piece is whole: off to the workers. False: no memory. */
-static bool hand_over(rp_conn *c)
+static bool hand_over(rp_job *job, rp_open *open)
 {
-	rp_task t = {.kind = RP_TASK_PIECE, .item = c->item, .piece = c->piece, .buffer = c->buffer, .size = c->have,
-		.origin = c->mixed ? NULL : c->place->origin};
-	if (rp_work_put(c->job, &t) != RP_OK)
+	rp_task t = {.kind = RP_TASK_PIECE, .item = open->item, .piece = open->piece, .buffer = open->buffer,
+		.size = rp_job_piece_size(open->item, open->piece), .origin = open->mixed ? NULL : open->origin};
+	bool ok = rp_work_put(job, &t) == RP_OK;
+	open->item->state[open->piece] = ok ? RP_PIECE_HASHING : RP_PIECE_MISSING;
+	if (ok)
+		open->buffer = NULL;
+	rp_open_drop(job, open);
+	return ok;
+}
+
+/* Its bytes begin. False: they have to wait for a buffer. */
+static bool begin_piece(rp_conn *c)
+{
+	c->skipping = c->stream && c->item->state[c->piece] != RP_PIECE_MISSING;
+	c->skipped = 0;
+	if (c->skipping)
+		return true;
+	c->open = rp_open_begin(c->job, c->item, c->piece, c->place->origin);
+	if (c->open == NULL)
 		return false;
-	c->item->state[c->piece] = RP_PIECE_HASHING;
-	c->kept++;
-	c->buffer = NULL;
+	c->open->gaps[0].conn = c;
+	c->item->state[c->piece] = RP_PIECE_TAKEN;
 	return true;
 }
 
-static void next_piece(rp_conn *c)
+static size_t skip(rp_conn *c, size_t n)
 {
+	uint64_t left = rp_job_piece_size(c->item, c->piece) - c->skipped;
+	size_t take = n < left ? n : (size_t)left;
+	c->skipped += take;
+	if (take == left) {
+		c->skipping = false;
+		c->piece++;
+	}
+	return take;
+}
+
+/* Bytes of the piece. RP_NET_STOP: no memory. */
+static size_t take(rp_conn *c, const unsigned char *data, size_t n)
+{
+	rp_open *open = c->open;
+	rp_gap *gap = rp_open_gap(open, c);
+	uint64_t left = gap->end - gap->at, size = rp_job_piece_size(c->item, c->piece);
+	size_t taken = n < left ? n : (size_t)left;
+	memcpy(open->buffer->data + gap->at, data, taken);
+	if (open->missing == size)
+		open->origin = c->place->origin;
+	open->mixed |= open->origin != c->place->origin;
+	open->missing -= taken;
+	gap->at += taken;
+	if (taken < left)
+		return taken;
+	*gap = open->gaps[--open->n_gaps];
+	c->open = NULL;
 	c->piece++;
-	c->have = 0;
-	c->mixed = c->skipping = false;
+	if (open->missing > 0) {
+		rp_open_settle(c->job, open, true);
+		return taken;
+	}
+	c->kept++;
+	return hand_over(c->job, open) ? taken : RP_NET_STOP;
 }
 
 static size_t on_body(void *user, const unsigned char *data, size_t n)
 {
 	rp_conn *c = user;
 	size_t used = 0;
+	c->heard_ns = rp_now_ns();
 	while (used < n) {
-		if (c->piece >= c->end) /* the rest was given to a faster connection */
+		if (c->piece >= c->end) /* the rest was given to another connection */
 			return RP_NET_STOP;
-		if (c->have == 0 && c->buffer == NULL && c->stream) {
-			c->skipping = c->item->state[c->piece] != RP_PIECE_MISSING;
-			if (!c->skipping)
-				c->item->state[c->piece] = RP_PIECE_TAKEN;
-		}
-		if (!c->skipping && c->buffer == NULL) {
-			c->buffer = rp_buffer_get(c->job);
-			if (c->buffer == NULL) {
-				if (c->stream)
-					c->item->state[c->piece] = RP_PIECE_MISSING; /* looked at again when bytes come */
-				return used;
-			}
-		}
-		uint64_t left = rp_job_piece_size(c->item, c->piece) - c->have;
-		size_t take = n - used < left ? n - used : (size_t)left;
-		if (!c->skipping)
-			memcpy(c->buffer->data + c->have, data + used, take);
-		c->have += take;
-		used += take;
-		c->bytes += take;
-		c->job->received += take;
-		if (take < left)
-			break;
-		if (!c->skipping && !hand_over(c))
-			return RP_NET_STOP;
-		next_piece(c);
+		if (c->open == NULL && !c->skipping && !begin_piece(c))
+			return used;
+		size_t some = c->skipping ? skip(c, n - used) : take(c, data + used, n - used);
+		if (some == RP_NET_STOP)
+			return some;
+		used += some;
+		c->bytes += some;
+		c->job->received += some;
 	}
-	return used;
+	return c->piece >= c->end && c->first + c->bytes <= c->last ? RP_NET_STOP : used;
 }
 
 /* ---- the end ---- */
-
-static void keep_stub(rp_conn *c)
-{
-	rp_job *job = c->job;
-	if (c->buffer != NULL && c->have >= USEFUL_BYTES && !c->stream && job->n_stubs < RP_JOB_MAX_CONNECTIONS &&
-		job->n_stubs + 2 < job->max_buffers) {
-		job->stubs[job->n_stubs++] = (rp_stub){c->item, c->piece, c->buffer, c->have, c->mixed ? NULL : c->place->origin};
-	} else {
-		rp_buffer_put(job, c->buffer);
-	}
-	c->buffer = NULL;
-}
 
 static void let_go(rp_conn *c)
 {
@@ -251,17 +234,29 @@ static void let_go(rp_conn *c)
 	if (c->stream)
 		c->place->streaming = false;
 	release(c);
-	keep_stub(c);
 }
 
-static void measure(const rp_conn *c)
+static void smooth(double *mean, double rate)
+{
+	*mean = *mean > 0 ? 0.6 * *mean + 0.4 * rate : rate;
+}
+
+static void measure(const rp_conn *c, bool fresh)
 {
 	rp_origin *o = c->place->origin;
 	double seconds = (double)(rp_now_ns() - c->start_ns) / 1e9;
 	if (c->bytes < USEFUL_BYTES || seconds <= 0)
 		return;
-	double rate = (double)c->bytes / seconds;
-	o->rate = o->rate > 0 ? 0.6 * o->rate + 0.4 * rate : rate;
+	smooth(&o->rate, (double)c->bytes / seconds);
+	smooth(fresh ? &o->fresh_rate : &o->reused_rate, (double)c->bytes / seconds);
+}
+
+/* Where packets are lost by chance, the window of a connection only shrinks, and a new one is soon faster, the time to make it
+ * included. Now and then the other way is tried. */
+static bool wants_fresh(rp_origin *o)
+{
+	bool fresh = o->fresh_rate > 1.2 * o->reused_rate && o->reused_rate > 0;
+	return o->asked++ % TRY_OTHER == TRY_OTHER - 1 && o->reused_rate > 0 ? !fresh : fresh;
 }
 
 /* The exchange ended before its time. */
@@ -275,8 +270,8 @@ static void judge(rp_conn *c, const rp_net_outcome *o)
 	if (o->stopped && o->code == RP_CANCELLED)
 		return;
 	if (o->code == RP_OK) {
-		error.code = rp_fail(&error, RP_NETWORK, "the server ended the answer %llu bytes into piece %zu", (unsigned long long)c->have,
-			c->piece);
+		error.code = rp_fail(&error, RP_NETWORK, "the server ended the answer after %llu of %llu bytes", (unsigned long long)c->bytes,
+			(unsigned long long)(c->last - c->first + 1));
 		rp_origin_failed(job, p->origin, &error, 0, useful);
 	} else if ((o->code == RP_AUTH || o->code == RP_NOT_FOUND) && p->resolved != NULL && p->expired < MAX_EXPIRED) {
 		free(p->resolved); /* addresses that redirects lead to may hold for minutes only */
@@ -301,53 +296,42 @@ static void on_done(void *user, const rp_net_outcome *o)
 {
 	rp_conn *c = user;
 	bool complete = c->headed && c->piece >= c->end;
-	measure(c);
+	measure(c, o->fresh);
 	let_go(c);
 	if (complete)
-		c->place->expired = 0;
+		c->place->expired = c->place->origin->silences = 0;
 	else
 		judge(c, o);
 }
 
 static const rp_net_handler handler = {.head = on_head, .body = on_body, .done = on_done};
 
-static bool take_stub(rp_conn *c, const rp_stub *stub)
-{
-	if (stub == NULL)
-		return false;
-	rp_job *job = c->job;
-	size_t i = (size_t)(stub - job->stubs);
-	c->buffer = stub->buffer;
-	c->have = stub->have;
-	c->mixed = stub->origin != c->place->origin;
-	memmove(&job->stubs[i], &job->stubs[i + 1], (--job->n_stubs - i) * sizeof *job->stubs);
-	return true;
-}
-
-rp_code rp_conn_start(rp_conn *c, rp_item *item, rp_place *place, size_t piece, size_t end, rp_stub *stub, rp_error *err)
+rp_code rp_conn_start(rp_conn *c, rp_place *place, rp_open *open, size_t end, rp_error *err)
 {
 	rp_job *job = c->job;
-	memset(c, 0, sizeof *c);
-	c->job = job;
-	c->item = item;
-	c->place = place;
-	c->piece = piece;
-	c->end = end;
-	take_stub(c, stub);
-	c->start_ns = rp_now_ns();
-	c->first = rp_job_piece_offset(item, piece) + c->have;
+	rp_item *item = open->item;
+	rp_gap *gap = rp_open_gap(open, NULL);
+	size_t piece = open->piece;
+	uint64_t size = rp_job_piece_size(item, piece), offset = rp_job_piece_offset(item, piece);
+	*c = (rp_conn){.job = job, .item = item, .place = place, .piece = piece, .end = end, .open = open, .start_ns = rp_now_ns()};
+	c->heard_ns = c->start_ns;
+	c->first = offset + gap->at;
+	c->last = offset + gap->end - 1;
+	if (gap->end == size)
+		c->last = rp_job_piece_offset(item, end - 1) + rp_job_piece_size(item, end - 1) - 1;
+	else
+		c->end = piece + 1;
 	rp_net_request r = {.url = place->resolved != NULL ? place->resolved : place->url, .home = place->secrets ? place->url : NULL,
-		.first = c->first, .last = rp_job_piece_offset(item, end - 1) + rp_job_piece_size(item, end - 1) - 1,
-		.handler = &handler, .user = c};
-	if (place->no_ranges)
-		r.first = RP_NET_UNKNOWN;
+		.first = place->no_ranges ? RP_NET_UNKNOWN : c->first,
+		.last = c->last, .fresh = wants_fresh(place->origin), .handler = &handler, .user = c};
 	rp_code rc = rp_net_start(job->net, &r, &c->get, err);
 	if (rc != RP_OK) {
-		rp_buffer_put(job, c->buffer);
 		c->get = NULL;
+		c->open = NULL;
 		return rc;
 	}
-	for (size_t i = piece; i < end; i++)
+	gap->conn = c;
+	for (size_t i = piece; i < c->end; i++)
 		item->state[i] = RP_PIECE_TAKEN;
 	place->origin->active++;
 	return RP_OK;

@@ -106,6 +106,7 @@ static void free_item(rp_item *item)
 	free(item->found);
 	free(item->from);
 	free(item->state);
+	free(item->alone);
 	pthread_mutex_destroy(&item->writing);
 	if (!item->published)
 		rp_part_discard_empty(&item->part);
@@ -202,12 +203,13 @@ static rp_code make_item(rp_item *item, uint64_t size, const rp_piece *pieces, s
 		memcpy(item->whole, whole, RP_HASH_BYTES);
 	pthread_mutex_init(&item->writing, NULL);
 	item->state = rp_alloc(n_pieces);
+	item->alone = rp_alloc(n_pieces);
 	if (pieces == NULL) {
 		item->found = rp_alloc_array(n_pieces, sizeof *item->found);
 		item->from = rp_alloc_array(n_pieces, sizeof *item->from);
 	}
-	if (item->state == NULL || (pieces == NULL && (item->found == NULL || item->from == NULL)))
-		return rp_no_memory(err, n_pieces * (RP_HASH_BYTES + 9), "the pieces of a file");
+	if (item->state == NULL || item->alone == NULL || (pieces == NULL && (item->found == NULL || item->from == NULL)))
+		return rp_no_memory(err, n_pieces * (RP_HASH_BYTES + 10), "the pieces of a file");
 	return RP_OK;
 }
 

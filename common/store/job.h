@@ -2,6 +2,7 @@
  *
  * The thread that calls rp_job_run talks to the network; workers hash pieces, write them and publish files. A piece travels in a
  * buffer of its own and is written only when it is whole (and right, where its hash is known), so memory is bounded by the pool.
+ * Several connections may bring parts of one piece, so that none is idle where pieces are few or buffers are.
  */
 #ifndef RP_JOB_H
 #define RP_JOB_H
@@ -13,12 +14,16 @@
 #include "store/part.h"
 #include "store/pieces.h"
 
-enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4 };
+enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4,
+	RP_JOB_MAX_BUFFERS = 2 * RP_JOB_MAX_CONNECTIONS, RP_JOB_GAPS = 16, RP_JOB_LEAST_GAP = 64 << 10 };
 
 /* Where bytes come from: one a mirror. Score and trouble are counted here, for all files. */
 typedef struct rp_origin {
 	char *shown;       /* "https://host" */
 	double rate;       /* bytes a second of one connection, smoothed; 0: not known yet */
+	double fresh_rate, reused_rate; /* the same of exchanges on new connections, with the time to make them, and on others */
+	unsigned asked;    /* exchanges begun */
+	unsigned silences; /* exchanges dropped since the last one that came to its end */
 	unsigned active;   /* exchanges that run */
 	unsigned fails;    /* in a row, without anything useful in between */
 	unsigned lies;     /* pieces that had the wrong hash */
@@ -49,6 +54,7 @@ typedef struct rp_item {
 	unsigned char (*found)[RP_HASH_BYTES]; /* without known hashes */
 	rp_origin **from;         /* without known hashes: who sent a piece; NULL: it was there */
 	uint8_t *state;           /* rp_piece_state */
+	uint8_t *alone;           /* 1: bytes of two sources made a wrong piece: the next ones come from one, so that a liar can be told */
 	size_t n_done, low;       /* low: no piece before it is missing */
 	bool whole_known, publishing, published;
 	bool partly;              /* pieces that nobody wants count as done */
@@ -62,33 +68,44 @@ typedef struct rp_buffer {
 	unsigned char *data;
 } rp_buffer;
 
-/* The beginning of a piece, kept when its connection broke. */
-typedef struct rp_stub {
-	rp_item *item;
+typedef struct rp_conn rp_conn;
+
+/* Bytes of a piece that are missing: [at, end). */
+typedef struct rp_gap {
+	uint64_t at, end;
+	rp_conn *conn; /* brings them; NULL: nobody does */
+} rp_gap;
+
+/* A piece on its way. One that nobody works at is kept as long as there are buffers enough. */
+typedef struct rp_open {
+	rp_item *item; /* NULL: this entry is free */
 	size_t piece;
 	rp_buffer *buffer;
-	uint64_t have;
-	rp_origin *origin; /* NULL: more than one */
-} rp_stub;
+	uint64_t missing;  /* bytes */
+	uint64_t number;   /* in the order of their beginning */
+	rp_origin *origin; /* of the first bytes */
+	bool mixed;        /* some are another origin's */
+	rp_gap gaps[RP_JOB_GAPS];
+	unsigned n_gaps;
+} rp_open;
 
 typedef struct rp_job rp_job;
 
-typedef struct rp_conn {
+struct rp_conn {
 	rp_job *job;
 	rp_net_get *get; /* NULL: idle */
 	rp_item *item;
 	rp_place *place;
-	size_t piece, end; /* being received; one past the last that was asked for */
-	rp_buffer *buffer; /* of piece; NULL: none yet */
-	uint64_t have;     /* bytes of piece */
-	bool mixed;        /* the buffer began with another origin's bytes */
-	bool skipping;     /* the piece is there already: its bytes are dropped (only a whole response) */
+	size_t piece, end; /* being received; one past the last that it is to bring */
+	rp_open *open;     /* piece; NULL: its bytes have not begun, or are skipped */
+	bool skipping;     /* the piece is there already or another's: its bytes are dropped (only of a whole response) */
+	uint64_t skipped;  /* bytes of it */
 	bool stream;       /* the response is the whole file */
 	bool headed;
-	uint64_t first;    /* byte the request began at */
-	uint64_t start_ns, bytes;
+	uint64_t first, last; /* bytes the request asks for */
+	uint64_t start_ns, heard_ns, bytes;
 	size_t kept; /* pieces handed to the workers */
-} rp_conn;
+};
 
 typedef enum rp_task_kind { RP_TASK_PIECE, RP_TASK_PUBLISH } rp_task_kind;
 
@@ -121,8 +138,8 @@ struct rp_job {
 	uint64_t buffer_bytes;
 	size_t n_buffers, max_buffers;
 	rp_buffer *idle;
-	rp_stub stubs[RP_JOB_MAX_CONNECTIONS];
-	size_t n_stubs;
+	rp_open open[RP_JOB_MAX_BUFFERS];
+	uint64_t opened;
 	/* workers */
 	pthread_t threads[RP_JOB_MAX_WORKERS];
 	unsigned n_threads;
@@ -173,11 +190,28 @@ void rp_work_stop(rp_job *job);
 rp_code rp_work_put(rp_job *job, const rp_task *task); /* RP_NO_MEMORY */
 rp_task *rp_work_take(rp_job *job); /* a finished one, free() it; NULL: none */
 
-/* ---- conn.c ---- */
-rp_code rp_conn_start(rp_conn *c, rp_item *item, rp_place *place, size_t piece, size_t end, rp_stub *stub, rp_error *err);
-void rp_conn_drop(rp_conn *c); /* end it; its pieces are missing again */
-rp_buffer *rp_buffer_get(rp_job *job); /* NULL: all are in use */
+/* ---- open.c ---- */
+/* A buffer is free, or can be had from a piece that nobody works at. */
+bool rp_open_room(const rp_job *job);
+/* Begin the piece; what was kept of it is dropped. NULL: no buffer. */
+rp_open *rp_open_begin(rp_job *job, rp_item *item, size_t piece, rp_origin *origin);
+rp_open *rp_open_of(rp_job *job, const rp_item *item, size_t piece); /* NULL: it has not begun */
+/* Of an item, the oldest with bytes that nobody brings and this origin may; NULL: none. */
+rp_open *rp_open_waiting(rp_job *job, rp_item *item, const rp_origin *origin);
+bool rp_open_fits(const rp_open *open, const rp_origin *origin);
+rp_gap *rp_open_gap(rp_open *open, const rp_conn *conn); /* the largest of conn's (which has one at most), or of nobody's; NULL: none */
+bool rp_open_busy(const rp_open *open); /* somebody brings bytes of it */
+/* Cut off what follows the first bytes of a gap, for somebody else. False: it is too short, or there are too many gaps. */
+bool rp_open_split(rp_open *open, rp_gap *gap, uint64_t keep);
+void rp_open_leave(rp_job *job, rp_conn *c, bool keep); /* c brings no more of its piece; keep what is there of it */
+void rp_open_settle(rp_job *job, rp_open *open, bool keep); /* when nobody brings any of it, the piece is missing again */
+void rp_open_drop(rp_job *job, rp_open *open);
 void rp_buffer_put(rp_job *job, rp_buffer *b);
+
+/* ---- conn.c ---- */
+/* Bring the bytes of open that nobody brings, then the pieces after it up to end. */
+rp_code rp_conn_start(rp_conn *c, rp_place *place, rp_open *open, size_t end, rp_error *err);
+void rp_conn_drop(rp_conn *c); /* end it; its pieces are missing again */
 void rp_origin_failed(rp_job *job, rp_origin *o, const rp_error *error, uint64_t wait_ms, bool useful);
 void rp_origin_drop(rp_job *job, rp_origin *o, const rp_error *error);
 void rp_place_drop(rp_job *job, rp_place *p, const rp_error *error);

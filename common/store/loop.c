@@ -6,8 +6,10 @@
 #include "base/progress.h"
 #include "store/job.h"
 
-enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2,
-	FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
+static const double SPLIT_SECONDS = 0.25; /* less is over before another connection has begun */
+
+enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, FIRST_BYTES = 1 << 20, LEAST_BYTES = 512 << 10, TELLING_BYTES = 64 << 10,
+	TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2, FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
 
 /* ---- choosing ---- */
 
@@ -64,25 +66,6 @@ static size_t run_length(const rp_job *job, const rp_item *item, const rp_place 
 	return run > 0 ? run : 1;
 }
 
-static rp_stub *stub_of(rp_job *job, const rp_item *item, const rp_place *place)
-{
-	for (size_t i = 0; i < job->n_stubs; i++) {
-		rp_stub *s = &job->stubs[i];
-		/* bytes of two sources in one piece are for files whose pieces can be checked */
-		if (s->item == item && item->state[s->piece] == RP_PIECE_MISSING && (item->pieces != NULL || s->origin == place->origin))
-			return s;
-	}
-	return NULL;
-}
-
-static bool has_stub(const rp_job *job, const rp_item *item, size_t piece)
-{
-	for (size_t i = 0; i < job->n_stubs; i++)
-		if (job->stubs[i].item == item && job->stubs[i].piece == piece)
-			return true;
-	return false;
-}
-
 /* Missing pieces for one request; false: none. From the front; from the back when another process works at the front. */
 static bool find_run(rp_job *job, rp_item *item, const rp_place *place, size_t *piece, size_t *end)
 {
@@ -96,7 +79,7 @@ static bool find_run(rp_job *job, rp_item *item, const rp_place *place, size_t *
 			return false;
 		*piece = at;
 		size_t most = run_length(job, item, place, at);
-		for (*end = at + 1; *end < n && *end - at < most && is_free(job, item, *end) && !has_stub(job, item, *end);)
+		for (*end = at + 1; *end < n && *end - at < most && is_free(job, item, *end) && rp_open_of(job, item, *end) == NULL;)
 			++*end;
 		return true;
 	}
@@ -106,9 +89,19 @@ static bool find_run(rp_job *job, rp_item *item, const rp_place *place, size_t *
 		return false;
 	*end = at;
 	size_t most = run_length(job, item, place, at - 1);
-	for (*piece = at - 1; *piece > item->low && *end - *piece < most && is_free(job, item, *piece - 1) && !has_stub(job, item, *piece - 1);)
+	for (*piece = at - 1; *piece > item->low && *end - *piece < most && is_free(job, item, *piece - 1) && rp_open_of(job, item, *piece - 1) == NULL;)
 		--*piece;
 	return true;
+}
+
+/* Of a piece that would take long, ask only for a part: the end comes sooner where all connections have something to do. */
+static void limit(rp_open *open, const rp_origin *origin)
+{
+	double bytes = origin->rate > 0 ? origin->rate * RUN_SECONDS : FIRST_BYTES;
+	if (bytes < LEAST_BYTES)
+		bytes = LEAST_BYTES;
+	if (bytes < MAX_RUN_BYTES)
+		rp_open_split(open, rp_open_gap(open, NULL), (uint64_t)bytes);
 }
 
 static bool start_on(rp_job *job, rp_conn *c, rp_item *item, uint64_t now)
@@ -118,54 +111,147 @@ static bool start_on(rp_job *job, rp_conn *c, rp_item *item, uint64_t now)
 	rp_error error;
 	if (place == NULL)
 		return false;
-	rp_stub *stub = place->no_ranges ? NULL : stub_of(job, item, place);
-	if (stub != NULL) {
-		piece = stub->piece;
-		end = piece + 1;
-	} else if (!find_run(job, item, place, &piece, &end)) {
+	rp_open *open = place->no_ranges ? NULL : rp_open_waiting(job, item, place->origin);
+	if (open != NULL)
+		end = open->piece + 1;
+	else if (!rp_open_room(job) || !find_run(job, item, place, &piece, &end) ||
+		(open = rp_open_begin(job, item, piece, place->origin)) == NULL)
 		return false;
-	}
-	if (rp_conn_start(c, item, place, piece, end, stub, &error) != RP_OK) {
+	if (!place->no_ranges)
+		limit(open, place->origin);
+	if (rp_conn_start(c, place, open, end, &error) != RP_OK) {
 		rp_place_drop(job, place, &error);
 		return false;
 	}
 	return true;
 }
 
-/* Nothing is missing that nobody brings: take the second half of the longest run, or all of one that is far too slow. */
-static bool relieve(rp_job *job, uint64_t now)
+static bool start(rp_job *job, rp_conn *c, uint64_t now)
+{
+	bool backwards = !job->items[0]->part.first;
+	for (size_t k = 0; k < job->n_items; k++) {
+		rp_item *item = job->items[backwards ? job->n_items - 1 - k : k];
+		if (item->n_done < item->n_pieces && start_on(job, c, item, now))
+			return true;
+	}
+	return false;
+}
+
+/* ---- relief: nothing is missing that nobody brings, and a connection is idle ---- */
+
+/* Bytes a second of this exchange; before it says much: of its source, or of the other exchanges. 0: nothing is known. */
+static double rate_of(const rp_job *job, const rp_conn *c, uint64_t now)
+{
+	const rp_conn *from = c->bytes >= TELLING_BYTES ? c : &job->conns[0], *to = c->bytes >= TELLING_BYTES ? c + 1 : &job->conns[job->n_conns];
+	double sum = 0;
+	unsigned n = 0;
+	if (from != c && c->place->origin->rate > 0)
+		return c->place->origin->rate;
+	for (; from < to; from++) {
+		if (from->get == NULL || from->bytes == 0)
+			continue;
+		sum += (double)from->bytes / ((double)(now - from->start_ns) / 1e9 + 1e-3);
+		n++;
+	}
+	return n > 0 ? sum / n : 0;
+}
+
+/* For the piece it is at; 0: not known. */
+static double seconds_left(const rp_job *job, const rp_conn *c, uint64_t now)
+{
+	const rp_gap *gap = c->open != NULL ? rp_open_gap(c->open, c) : NULL;
+	double rate = rate_of(job, c, now);
+	return gap != NULL && rate > 0 ? (double)(gap->end - gap->at) / rate : 0;
+}
+
+static bool is_steady(const rp_conn *c)
+{
+	return c->get != NULL && !c->stream;
+}
+
+/* The pieces of its run from this one on are for others. */
+static void shorten(rp_conn *c, size_t end)
+{
+	for (size_t i = end; i < c->end; i++)
+		c->item->state[i] = RP_PIECE_MISSING;
+	if (end < c->item->low)
+		c->item->low = end;
+	c->end = end;
+}
+
+/* The second half of the longest run. */
+static bool share_run(rp_job *job, uint64_t now)
 {
 	rp_conn *longest = NULL;
 	for (unsigned i = 0; i < job->n_conns; i++) {
 		rp_conn *c = &job->conns[i];
-		if (c->get == NULL || c->stream || best_place(job, c->item, now) == NULL)
-			continue;
-		if (c->end - c->piece >= 2 && (longest == NULL || c->end - c->piece > longest->end - longest->piece))
+		if (is_steady(c) && c->end - c->piece >= 2 && (longest == NULL || c->end - c->piece > longest->end - longest->piece) &&
+			best_place(job, c->item, now) != NULL)
 			longest = c;
 	}
-	if (longest != NULL) {
-		size_t half = longest->piece + (longest->end - longest->piece + 1) / 2;
-		for (size_t i = half; i < longest->end; i++)
-			longest->item->state[i] = RP_PIECE_MISSING;
-		if (half < longest->item->low)
-			longest->item->low = half;
-		longest->end = half;
-		return true;
-	}
+	if (longest == NULL || !rp_open_room(job))
+		return false;
+	shorten(longest, longest->piece + (longest->end - longest->piece + 1) / 2);
+	return true;
+}
+
+/* A part of what is left of the piece that takes longest, so that both parts come at the same time. */
+static bool share_piece(rp_job *job, uint64_t now)
+{
+	rp_conn *slowest = NULL;
+	double most = SPLIT_SECONDS;
 	for (unsigned i = 0; i < job->n_conns; i++) {
 		rp_conn *c = &job->conns[i];
-		if (c->get == NULL || c->stream || now - c->start_ns < SLOW_SECONDS * 1000000000ull)
+		double seconds = is_steady(c) ? seconds_left(job, c, now) : 0;
+		const rp_place *other = seconds > most ? best_place(job, c->item, now) : NULL;
+		if (other == NULL || other->no_ranges || !rp_open_fits(c->open, other->origin))
 			continue;
-		const rp_place *other = best_place(job, c->item, now);
-		double seconds = (double)(now - c->start_ns) / 1e9, left = (double)(rp_job_piece_size(c->item, c->piece) - c->have);
-		double rate = (double)c->bytes / seconds + 1;
-		if (other == NULL || other->origin == c->place->origin || left / rate < SLOW_SECONDS || other->origin->rate < 4 * rate)
+		most = seconds;
+		slowest = c;
+	}
+	if (slowest == NULL)
+		return false;
+	rp_gap *gap = rp_open_gap(slowest->open, slowest);
+	double left = (double)(gap->end - gap->at), rate = left / most, other = slowest->place->origin->rate;
+	if (!rp_open_split(slowest->open, gap, (uint64_t)(left * rate / (rate + (other > 0 ? other : rate)))))
+		return false;
+	shorten(slowest, slowest->piece + 1);
+	return true;
+}
+
+/* Far slower than its source or another is for others, or silent for long. */
+static bool gets_on_badly(const rp_conn *c, const rp_origin *other, uint64_t now)
+{
+	const rp_origin *own = c->place->origin;
+	const rp_gap *gap = rp_open_gap(c->open, c);
+	double age = (double)(now - c->start_ns) / 1e9, silence = (double)(now - c->heard_ns) / 1e9, rate = ((double)c->bytes + 1) / age;
+	double patience = other == own ? 1 : SLOW_SECONDS;
+	if (other == own && own->rate > 0 && silence > (double)(1u << (own->silences < 5 ? own->silences : 5)))
+		return true;
+	return age > patience && (double)(gap->end - gap->at) / rate > patience && other->rate > 4 * rate;
+}
+
+/* All of one that does not get on. */
+static bool replace(rp_job *job, uint64_t now)
+{
+	for (unsigned i = 0; i < job->n_conns; i++) {
+		rp_conn *c = &job->conns[i];
+		const rp_place *other = is_steady(c) && c->open != NULL ? best_place(job, c->item, now) : NULL;
+		if (other == NULL || other->no_ranges || !gets_on_badly(c, other->origin, now))
 			continue;
-		c->place->origin->rate = rate;
+		if (other->origin == c->place->origin)
+			other->origin->silences++; /* it is not tried over and over where a silence is no accident */
+		else
+			c->place->origin->rate = ((double)c->bytes + 1) / ((double)(now - c->start_ns) / 1e9);
 		rp_conn_drop(c);
 		return true;
 	}
 	return false;
+}
+
+static bool relieve(rp_job *job, uint64_t now)
+{
+	return share_run(job, now) || share_piece(job, now) || replace(job, now);
 }
 
 static void assign(rp_job *job)
@@ -173,14 +259,7 @@ static void assign(rp_job *job)
 	uint64_t now = rp_now_ns();
 	for (unsigned i = 0; i < job->n_conns; i++) {
 		rp_conn *c = &job->conns[i];
-		if (c->get != NULL)
-			continue;
-		bool started = false, backwards = !job->items[0]->part.first;
-		for (size_t k = 0; k < job->n_items && !started; k++) {
-			rp_item *item = job->items[backwards ? job->n_items - 1 - k : k];
-			started = item->n_done < item->n_pieces && start_on(job, c, item, now);
-		}
-		if (!started && !relieve(job, now))
+		if (c->get == NULL && !start(job, c, now) && !(relieve(job, now) && start(job, c, now)))
 			return;
 	}
 }
@@ -193,7 +272,8 @@ static void piece_wrong(rp_job *job, const rp_task *t)
 	if (t->piece < t->item->low)
 		t->item->low = t->piece;
 	if (t->origin == NULL) {
-		rp_job_note(job, "%s: a piece of two connections does not fit together; it is fetched again", t->item->part.name);
+		t->item->alone[t->piece] = 1;
+		rp_job_note(job, "%s: a piece of two sources does not fit together; it is fetched again from one", t->item->part.name);
 		return;
 	}
 	rp_error error;
@@ -220,11 +300,9 @@ static void piece_right(rp_job *job, const rp_task *t)
 
 static void take_results(rp_job *job)
 {
-	bool freed = false;
 	for (rp_task *t; (t = rp_work_take(job)) != NULL; free(t)) {
 		if (t->kind == RP_TASK_PIECE) {
 			rp_buffer_put(job, t->buffer);
-			freed = true;
 			if (t->code == RP_OK)
 				piece_right(job, t);
 			else if (t->code == RP_HASH)
@@ -242,7 +320,7 @@ static void take_results(rp_job *job)
 			rp_job_fail(job, &t->error);
 		}
 	}
-	for (unsigned i = 0; freed && i < job->n_conns; i++)
+	for (unsigned i = 0; i < job->n_conns && rp_open_room(job); i++)
 		if (job->conns[i].get != NULL)
 			rp_net_resume(job->conns[i].get);
 }
@@ -351,11 +429,9 @@ rp_code rp_job_run(rp_job *job, rp_error *err)
 	if (rc != RP_OK || job->o->dry_run)
 		return rc;
 	job->max_buffers = job->buffer_bytes > 0 ? RP_JOB_POOL_BYTES / job->buffer_bytes : 1;
-	if (job->max_buffers > 2 * RP_JOB_MAX_CONNECTIONS)
-		job->max_buffers = 2 * RP_JOB_MAX_CONNECTIONS;
-	job->n_conns = job->max_buffers > 3 ? (unsigned)job->max_buffers - 2 : 1;
-	if (job->n_conns > job->o->connections)
-		job->n_conns = job->o->connections;
+	if (job->max_buffers > RP_JOB_MAX_BUFFERS)
+		job->max_buffers = RP_JOB_MAX_BUFFERS;
+	job->n_conns = job->o->connections < RP_JOB_MAX_CONNECTIONS ? job->o->connections : RP_JOB_MAX_CONNECTIONS;
 	for (unsigned i = 0; i < job->n_conns; i++)
 		job->conns[i].job = job;
 	rc = rp_work_start(job, err);
@@ -374,9 +450,9 @@ rp_code rp_job_run(rp_job *job, rp_error *err)
 		rp_conn_drop(&job->conns[i]);
 	rp_work_stop(job);
 	take_results(job);
-	for (size_t i = 0; i < job->n_stubs; i++)
-		rp_buffer_put(job, job->stubs[i].buffer);
-	job->n_stubs = 0;
+	for (size_t i = 0; i < RP_JOB_MAX_BUFFERS; i++)
+		if (job->open[i].item != NULL)
+			rp_open_drop(job, &job->open[i]);
 	rp_job_progress(job, true);
 	if (job->code != RP_OK && err != NULL)
 		*err = local;

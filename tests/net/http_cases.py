@@ -469,3 +469,51 @@ def crawling_mirror_is_relieved(lab):
     far = lab.new_server()
     far.share('/g', lab.data.big, lambda hit: {} if hit.is_probe else {'rate': 3000})
     lab.get(lab.server.share('/f', lab.data.big, [{'rate': 8 * MIB}]), '--mirror', far.url + '/g', *known(lab.data.big), file=lab.data.big)
+
+
+# ---- a piece of several connections ----
+
+@test
+def piece_of_several_connections(lab):
+    """Where connections are slow, all of them bring parts of the one piece, and no part is asked for twice."""
+    server = lab.server
+    lab.get(server.share('/f', lab.data.small, [{'rate': 100000}]), '-j', 8, *known(lab.data.small), file=lab.data.small)
+    parts = sorted((h.first, h.last) for h in server.hits('/f') if not h.is_probe)
+    check(len(parts) >= 4, f'requests for parts: {parts}')
+    check(len({a for a, _ in parts}) == len(parts), f'a part was asked for twice: {parts}')
+
+
+@test
+def piece_of_several_connections_unverified(lab):
+    """The same without a hash: the parts are of one source and one version."""
+    lab.get(lab.server.share('/f', lab.data.small, [{'rate': 100000}]), '-j', 8, file=lab.data.small)
+    check(len(lab.server.hits('/f')) >= 5, 'requests for parts')
+
+
+@test
+def parts_of_a_piece_are_lost(lab):
+    """Every other connection is reset in the middle of its part; what came of it is not asked for again."""
+    rule = lambda hit: {} if hit.is_probe else {'rate': 400000, **({'reset': 100000} if hit.n % 2 else {})}
+    lab.get(lab.server.share('/f', lab.data.medium, rule), '-j', 8, '--retries', 30, *known(lab.data.medium), file=lab.data.medium)
+    size = os.path.getsize(lab.data.medium)
+    check(lab.server.sent('/f') < 2 * size, f'{lab.server.sent("/f")} bytes were sent for a file of {size}')
+
+
+@test
+def silent_connection_is_replaced(lab):
+    """One connection falls silent while others go on: its part is brought by another, long before it counts as broken."""
+    rule = lambda hit: {} if hit.is_probe else {'rate': 2 * MIB, **({'stall': 100000} if hit.n == 4 else {})}
+    r = lab.get(lab.server.share('/f', lab.data.big, rule), '-j', 4, *known(lab.data.big), file=lab.data.big)
+    check('silent' not in r.err, f'it was waited for: {r.err}')
+
+
+@test
+def liar_among_two_sources_of_a_piece(lab):
+    """Half of a piece comes from each of two sources, and one lies: the piece comes again from one of them, so the liar is named."""
+    far = lab.new_server()
+    url = lab.server.share('/f', lab.data.small, lambda hit: {} if hit.is_probe else {'reset': 500000} if hit.n == 1 else
+        {'status': 503, 'retry_after': 2} if hit.n == 2 else {})
+    mirror = far.share('/g', lab.data.small, but_the_first({'flip': True}))
+    r = lab.get(url, '--mirror', mirror, '-j', 1, *known(lab.data.small), file=lab.data.small)
+    check('two sources' in r.err, f'the piece was not mixed: {r.err}')
+    check(f'{far.url} sent wrong bytes' in r.err or f'{far.url} is dropped' in r.err, f'the liar is not named: {r.err}')
