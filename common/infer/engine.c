@@ -44,6 +44,11 @@ static rp_code open_backend(rp_engine *e, rp_error *err)
 	bool cpu = device && strcmp(device, "cpu") == 0;
 	rp_code code = RP_NO_DEVICE;
 
+	if (e->opts.paper) {
+		e->backend = &rp_backend_vulkan;
+		e->info.backend = e->backend->name;
+		return e->backend->open(e, err);
+	}
 	if (device && !cpu && strcmp(device, "gpu") != 0 && !all_digits(device))
 		return rp_fail(err, RP_USAGE, "\"%s\" is no device; it is cpu, gpu or the number of one", device);
 	for (size_t i = 0; i < N_BACKENDS && code == RP_NO_DEVICE; i++) {

@@ -39,6 +39,12 @@ static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 	if (fused && !can_fuse)
 		return rp_fail(err, RP_UNSUPPORTED, "%s lacks what the fused kernels need (packed dot products, workgroups of 256); use the "
 			"subgroup kernels", d->name);
+	g->why_variant = variant != NULL ? "asked for" : can_fuse && !g->cpu ? "subgroups, packed dot products and workgroups of 256 are there"
+		: g->cpu ? "a CPU device" : can ? "subgroup operations with full subgroups are there" : "runs on every device";
+	g->not_variant = variant != NULL ? NULL : !can ? "subgroup, fused: no subgroup operations with full subgroups"
+		: g->cpu ? "fused: made for devices whose dispatches cost more than their arithmetic"
+		: !can_fuse ? "fused: needs packed dot products, workgroups of 256 and 10 buffers"
+		: !(d->features & RP_VK_DOT8_FAST) ? "fused: packed dot products are not fast here" : NULL;
 	g->subgroups = variant != NULL ? subgroup || fused : can;
 	g->fused = variant != NULL ? fused : can_fuse && !g->cpu && (d->features & RP_VK_DOT8_FAST);
 	return RP_OK;
@@ -66,7 +72,7 @@ static rp_code open_device(rp_gpu *g, rp_error *err)
 	kernels_digest(tag);
 	rp_vk_opts v = { .device = o->device, .hardware = o->device == NULL, .cache_dir = o->cache_dir, .cache_tag = tag,
 		.validate = o->validate, .max_binding = o->max_binding, .max_memory = o->device_bytes };
-	rp_code rc = rp_vk_open(&v, &g->vk, err);
+	rp_code rc = o->paper != NULL ? rp_vk_open_paper(o->paper, &v, &g->vk, err) : rp_vk_open(&v, &g->vk, err);
 	if (rc != RP_OK)
 		return rc;
 	g->device = rp_vk_describe(g->vk);
@@ -165,7 +171,8 @@ static rp_code make_table(rp_gpu *g, const rp_op *op, rp_error *err)
 		rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, bytes, "rope angles", &b, err);
 	if (rc == RP_OK) {
 		g->tables[g->n_tables++] = (rp_gpu_table){ op->freqs, op->rotary_dim, b };
-		rp_rope_table(op->freqs, n, ctx, angles);
+		if (!rp_vk_on_paper(g->vk))
+			rp_rope_table(op->freqs, n, ctx, angles);
 		rc = rp_vk_write(g->vk, b, 0, angles, bytes, err);
 	}
 	free(angles);
@@ -293,7 +300,7 @@ static rp_code check_host(const rp_gpu *g, uint64_t bytes, rp_error *err)
 {
 	const rp_engine_opts *o = &g->engine->opts;
 	uint64_t left = o->host_bytes != 0 ? o->host_bytes : rp_host_bytes_free();
-	if (!g->cpu || bytes <= left)
+	if (!g->cpu || bytes <= left || rp_vk_on_paper(g->vk))
 		return RP_OK;
 	return rp_fail(err, RP_NO_MEMORY,
 		"%s: the model with one sequence needs %.0f MiB, %.0f MiB are free: use a smaller model or a shorter --ctx",
@@ -340,6 +347,7 @@ static rp_code gpu_open(rp_engine *e, rp_error *err)
 	if (g == NULL)
 		return rp_no_memory(err, sizeof *g, "the engine");
 	g->engine = e;
+	g->layer = -1;
 	rp_code rc = open_all(g, e, err);
 	if (rc != RP_OK) {
 		close_gpu(g);

@@ -12,6 +12,7 @@
 
 #include "infer/backend.h"
 #include "infer/kernel_args.h"
+#include "vk/paper.h"
 #include "vk/vk.h"
 
 /* ---- weights ---- */
@@ -105,6 +106,9 @@ typedef struct rp_gpu {
 	rp_gpu_run run; /* of an engine with all layers */
 	uint64_t clock, ticket; /* ticket: of the last submission */
 	rp_vk_cmd *one;         /* for single operations when somebody taps */
+	int layer;              /* for notes (vk/paper.h): the layer that is being recorded, -1 outside; the operation, when it is one */
+	const rp_op *op;
+	const char *why_variant, *not_variant; /* of the choice of kernels; NULL: nothing was rejected */
 } rp_gpu;
 
 /* ---- recording (gpu_record.c) ---- */

@@ -105,8 +105,9 @@ typedef struct product {
 } product;
 
 /* Shape and parameters for products with this matrix. */
-static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_gpu_weight *weight, rp_error *err)
+static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_op *op, rp_error *err)
 {
+	const rp_gpu_weight *weight = matrix(f, op);
 	rp_code rc = rp_work_begin(&m->w, f->g, f->c, kernel, err);
 	if (rc != RP_OK)
 		return rc;
@@ -115,6 +116,9 @@ static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_g
 		lanes *= 2;
 	uint32_t wg = rp_wide_wg(f->g->device->max_workgroup, f->g->device->subgroup_size, f->g->device->max_subgroups);
 	m->teams = wg / lanes;
+	if (f->norm != NULL && op->in[0] == f->norm->out)
+		rp_work_for(&m->w, f->norm);
+	rp_work_for(&m->w, op);
 	m->a = (rp_args_wide){ .k = weight->k, .n = weight->rows, .w_stride = (uint32_t)(weight->stride / 16) };
 	rp_work_const(&m->w, "WG", wg);
 	rp_work_const(&m->w, "SG", f->g->device->subgroup_size);
@@ -161,9 +165,11 @@ static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
 	const rp_op *op = &f->ops[i];
 	const rp_gpu_weight *weight = matrix(f, op);
 	product m;
-	rp_code rc = begin_product(f, &m, is_float(weight->tensor->dtype) ? "wide_matvec_f32" : "wide_matvec", weight, err);
+	rp_code rc = begin_product(f, &m, is_float(weight->tensor->dtype) ? "wide_matvec_f32" : "wide_matvec", op, err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_why(&m.w, "one row: it is staged in workgroup memory once, a norm before it is computed on the way",
+		"matvec: would read the row from the cache again in every subgroup, and leave the norm a dispatch of its own");
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
 	rp_work_const(&m.w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
@@ -197,9 +203,13 @@ static bool is_glu(const fuse *f, uint32_t i)
 static rp_code record_glu(fuse *f, uint32_t i, rp_error *err)
 {
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_glu", matrix(f, &f->ops[i]), err);
+	rp_code rc = begin_product(f, &m, "wide_glu", &f->ops[i], err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_for(&m.w, &f->ops[i + 1]);
+	rp_work_for(&m.w, &f->ops[i + 2]);
+	rp_work_why(&m.w, "both products read one row and have equal shapes: one dispatch, and the activation in registers",
+		"two products and elementwise: two barriers more");
 	rp_work_const(&m.w, "ROWS", GLU_ROWS);
 	bind_x(f, &m, &f->ops[i]);
 	rp_work_bind(&m.w, matrix(f, &f->ops[i])->ranges[0].buf);
@@ -220,9 +230,11 @@ static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *er
 {
 	const rp_op *conv = &f->ops[j];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_conv", matrix(f, &f->ops[i]), err);
+	rp_code rc = begin_product(f, &m, "wide_conv", &f->ops[i], err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_for(&m.w, conv);
+	rp_work_why(&m.w, "only the convolution reads this product: its taps follow in registers", "wide_matvec and conv: a barrier more");
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
 	rp_work_const(&m.w, "TAPS", conv->kernel);
@@ -252,9 +264,11 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 {
 	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_gated", matrix(f, op), err);
+	rp_code rc = begin_product(f, &m, "wide_gated", op, err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_for(&m.w, norm);
+	rp_work_why(&m.w, "only this product reads the gated norm: it is computed while the row is staged", "gated_norm and wide_matvec: a barrier more");
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
 	rp_work_const(&m.w, "ONE_GROUP", norm->group == 4 * f->g->device->subgroup_size);
@@ -330,9 +344,12 @@ static rp_code record_attend(fuse *f, const heads *h, rp_vk_buf *q, const rp_arg
 {
 	const rp_op *op = &f->ops[h->end];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_attend", matrix(f, op), err);
+	rp_code rc = begin_product(f, &m, "wide_attend", op, err);
 	if (rc != RP_OK)
 		return rc;
+	if (h->gate != NULL)
+		rp_work_for(&m.w, h->gate);
+	rp_work_why(&m.w, "the parts of attention are joined while the product stages its row", "attention_merge and wide_matvec: a barrier more");
 	uint32_t rows = rows_in_flight(&m);
 	rp_work_const(&m.w, "ROWS", rows);
 	rp_work_const(&m.w, "GATE", h->gate != NULL);
@@ -358,6 +375,10 @@ static rp_code record_merge(fuse *f, const heads *h, rp_vk_buf *q, const rp_args
 	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_merge", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_for(&w, h->attention);
+	if (h->gate != NULL)
+		rp_work_for(&w, h->gate);
+	rp_work_why(&w, "joins the parts of attention", "wide_attend: the product behind is not of quants in one range, or has more than 32 heads");
 	rp_work_const(&w, "GATE", h->gate != NULL);
 	rp_work_bind(&w, f->g->parts);
 	rp_work_bind(&w, q);
@@ -380,6 +401,12 @@ static rp_code record_heads(fuse *f, const heads *h, rp_error *err)
 	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_split", err);
 	if (rc != RP_OK)
 		return rc;
+	const rp_op *parts[] = { h->split, h->q_norm, h->k_norm, h->q_rope, h->k_rope, h->attention };
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (parts[i] != NULL)
+			rp_work_for(&w, parts[i]);
+	rp_work_why(&w, "one row: spans of positions side by side, norms and rope on the way, the cache appended to in place",
+		"attention_decode: one workgroup a head, and four dispatches before it");
 	rp_work_const(&w, "WG", WG);
 	rp_work_const(&w, "SG", sg);
 	rp_work_const(&w, "NORM", h->q_norm != NULL);
@@ -466,6 +493,10 @@ static rp_code record_delta(fuse *f, const rp_op *op, rp_error *err)
 	rp_code rc = rp_work_begin(&w, f->g, f->c, "wide_delta", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_for(&w, f->gates[0]);
+	rp_work_for(&w, f->gates[1]);
+	rp_work_for(&w, op);
+	rp_work_why(&w, "only the delta rule reads its two gates: each head computes its own", "two products and delta: a barrier more");
 	rp_work_const(&w, "SG", f->g->device->subgroup_size);
 	rp_work_const(&w, "K_DIM", op->head_dim);
 	rp_work_const(&w, "NORM", true);
@@ -569,10 +600,11 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 		return RP_OK;
 	const rp_gpu_weight *weight = matrix(&f, head);
 	product m;
-	rp_code rc = begin_product(&f, &m, "wide_best", weight, err);
+	f.norm = norm;
+	rp_code rc = begin_product(&f, &m, "wide_best", head, err);
 	if (rc != RP_OK)
 		return rc;
-	f.norm = norm;
+	rp_work_why(&m.w, "greedy: the largest logit of each slice is kept in registers, logits are not written", "wide_matvec and topk: a barrier more");
 	rp_work_const(&m.w, "ROWS", HEAD_ROWS);
 	bind_x(&f, &m, head);
 	rp_work_bind(&m.w, weight->ranges[0].buf);

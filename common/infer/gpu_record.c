@@ -18,6 +18,13 @@ static rp_code begin_matmul(
 	rp_code rc = rp_work_begin(&m->w, g, c, m->tiled ? "matmul" : "matvec", err);
 	if (rc != RP_OK)
 		return rc;
+	if (m->tiled)
+		rp_work_why(&m->w, "more than 8 rows: a tile reads a weight once for 32 rows", "matvec: would read the weights for every few rows");
+	else if (g->cpu)
+		rp_work_why(&m->w, "a CPU device: lanes that work alone are fastest",
+			rows > 1 ? "matmul: barriers between staged tiles are dear on a CPU" : NULL);
+	else
+		rp_work_why(&m->w, "at most 8 rows: bound by reading weights", rows > 1 ? "matmul: tiles of 32 rows would be mostly empty" : NULL);
 	rp_work_const(&m->w, "QUANT", (uint32_t)weight->tensor->dtype);
 	rp_work_const(&m->w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
 	rp_work_const(&m->w, "K_TAIL", rp_k_tail(weight->tensor->dtype, weight->k));
@@ -158,6 +165,9 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 		rc = rp_work_begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_why(&w, decode ? "few rows a sequence: a workgroup a row and head scores positions side by side"
+		: "many rows a sequence: 16 rows share the keys and values they read",
+		decode ? "attention_prefill: its tiles of 16 rows would be mostly empty" : "attention_decode: would read the cache once a row");
 	if (decode)
 		rp_work_const(&w, "WG", rp_attention_wg(g->cpu));
 	else
@@ -181,6 +191,8 @@ static rp_code record_conv(
 	rp_code rc = rp_work_begin(&w, g, c, decode ? "conv" : "conv_rows", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_why(&w, decode ? "few rows a sequence: one pass also moves the state on" : "many rows a sequence: all rows side by side, the state after them",
+		decode ? NULL : "conv: would go through the rows one by one");
 	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
 	rp_work_bind(&w, rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_VECTOR)->ranges[0].buf);
 	if (!decode)
@@ -211,6 +223,9 @@ static rp_code record_delta(
 	rp_code rc = rp_work_begin(&w, g, c, chunked ? "delta_chunk" : "delta", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_why(&w, chunked ? "more than 16 rows a sequence: rows in chunks, the state once a chunk"
+		: g->cpu ? "a CPU device: row after row is fastest" : "few rows a sequence: row after row",
+		chunked ? "delta: would move the state once a row" : NULL);
 	rp_work_const(&w, "K_DIM", op->head_dim);
 	for (int i = 0; i < 3; i++)
 		rp_work_bind(&w, rp_gpu_slot(g, s, op->in[i]));
@@ -240,7 +255,7 @@ rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot)
 	return slot == RP_SLOT_X ? s->x : g->slots[slot];
 }
 
-rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
+static rp_code record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
 {
 	const rp_gpu_cache *cache = &g->caches[layer - g->engine->opts.layer_first];
 	switch (op->kind) {
@@ -271,6 +286,14 @@ rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t laye
 	return rp_fail(err, RP_INTERNAL, "the GPU has no operation %d", (int)op->kind);
 }
 
+rp_code rp_gpu_record_op(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
+{
+	g->op = op;
+	rp_code rc = record_op(g, c, op, layer, s, err);
+	g->op = NULL;
+	return rc;
+}
+
 /* ---- sequences of operations ---- */
 static rp_code record_ops(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
@@ -295,8 +318,11 @@ rp_code rp_gpu_record_layers(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_
 {
 	const rp_engine *e = g->engine;
 	rp_code rc = RP_OK;
-	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last && rc == RP_OK; l++)
+	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last && rc == RP_OK; l++) {
+		g->layer = (int)l;
 		rc = record_ops(g, c, e->graph->layers[l].ops, e->graph->layers[l].n_ops, l, s, err);
+	}
+	g->layer = -1;
 	return rc;
 }
 

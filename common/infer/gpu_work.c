@@ -2,6 +2,7 @@
 #include "infer/gpu_work.h"
 
 #include <stdio.h>
+#include <string.h>
 
 rp_code rp_work_begin(rp_work *w, rp_gpu *g, rp_vk_cmd *c, const char *name, rp_error *err)
 {
@@ -15,6 +16,9 @@ rp_code rp_work_begin(rp_work *w, rp_gpu *g, rp_vk_cmd *c, const char *name, rp_
 	if (w->kernel == NULL)
 		return rp_fail(err, RP_INTERNAL, "this build has no kernel %s", name);
 	w->wg = w->kernel->workgroup[0];
+	w->note.layer = g->layer;
+	if (g->op != NULL)
+		rp_work_for(w, g->op);
 	return RP_OK;
 }
 
@@ -48,11 +52,24 @@ uint32_t rp_work_wide(const rp_work *w)
 	return w->kernel->features & RP_KERNEL_SUBGROUPS ? w->g->device->subgroup_size : 0;
 }
 
+void rp_work_for(rp_work *w, const rp_op *op)
+{
+	size_t n = strlen(w->note.ops);
+	snprintf(w->note.ops + n, sizeof w->note.ops - n, "%s%s", n > 0 ? " " : "", op->label);
+}
+
+void rp_work_why(rp_work *w, const char *why, const char *rejected)
+{
+	w->note.why = why;
+	w->note.rejected = rejected;
+}
+
 rp_code rp_work_dispatch(rp_work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err)
 {
 	rp_vk_pipeline *p = NULL;
 	rp_code rc = rp_vk_pipeline_get(w->g->vk, w->kernel, w->constants, w->n_constants, NULL, rp_work_wide(w), &p, err);
 	if (rc != RP_OK)
 		return rc;
+	rp_vk_cmd_note(w->c, &w->note);
 	return rp_vk_cmd_dispatch(w->c, p, w->binds, w->n_binds, args, n_args, grid.x, grid.y, grid.z, err);
 }

@@ -15,6 +15,7 @@ typedef struct rp_work {
 	rp_vk_bind binds[RP_WORK_BINDINGS]; /* 0 is the parameter block */
 	size_t n_binds;
 	uint32_t wg; /* the kernel's own workgroup size */
+	rp_vk_note note;
 } rp_work;
 
 /* `name`, or its variant with subgroups where the device uses those. */
@@ -27,6 +28,9 @@ void rp_work_bind_rows(rp_work *w, const rp_gpu_shape *s);
 void rp_work_bind_segs(rp_work *w, const rp_gpu_shape *s);
 /* The subgroup size the kernel counts on; 0 for a portable one. Full subgroups are asked for together with a size. */
 uint32_t rp_work_wide(const rp_work *w);
+/* For plans: an operation that it computes, why it is this kernel, what else could have been and why not (constant text). */
+void rp_work_for(rp_work *w, const rp_op *op);
+void rp_work_why(rp_work *w, const char *why, const char *rejected);
 rp_code rp_work_dispatch(rp_work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+struct rp_vk_info;
 typedef struct rp_engine rp_engine;
 typedef struct rp_seq rp_seq;
 
@@ -39,6 +40,9 @@ typedef struct rp_engine_opts {
 	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
 	const char *variant;   /* kernels: "portable", "subgroup", "fused"; NULL: the device's best */
 	uint64_t device_bytes, max_binding; /* vulkan: device memory it may take, bytes it may bind at once; 0: what the device has */
+	/* For plans: facts of a Vulkan device in the place of `device`. The engine does all it would do there, on paper (vk/paper.h):
+	 * it reads no weights, and its outputs are zeros. */
+	const struct rp_vk_info *paper;
 } rp_engine_opts;
 
 typedef struct rp_engine_info {

@@ -96,6 +96,9 @@ void rp_vk_phys_heaps(rp_vk_instance *in, rp_vk_phys *p)
 		h->budget = known && budget.heapBudget[i] != 0 ? budget.heapBudget[i] : h->size;
 		h->used = known ? budget.heapUsage[i] : 0;
 	}
+	p->info.n_types = p->memory.memoryTypeCount;
+	for (uint32_t i = 0; i < p->info.n_types && i < RP_VK_MAX_TYPES; i++)
+		p->info.types[i] = (rp_vk_memory){ p->memory.memoryTypes[i].heapIndex, p->memory.memoryTypes[i].propertyFlags };
 }
 
 static void read_limits(rp_vk_phys *p, const VkPhysicalDeviceLimits *l, uint64_t max_allocation, uint64_t max_buffer)

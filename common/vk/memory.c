@@ -65,10 +65,11 @@ uint32_t rp_vk_memory_type(const rp_vk_phys *p, rp_vk_use use, bool staged, uint
 /* Free bytes of a heap; when the driver keeps no budget, its size less what we took from it. */
 static uint64_t heap_free(rp_vk *vk, uint32_t heap, uint64_t *total)
 {
-	rp_vk_phys_heaps(vk->instance, &vk->phys);
+	if (vk->paper == NULL)
+		rp_vk_phys_heaps(vk->instance, &vk->phys);
 	const rp_vk_heap *h = &vk->phys.info.heaps[heap];
 	uint64_t used = h->used, budget = h->budget;
-	if (!(vk->phys.info.features & RP_VK_BUDGET))
+	if (!(vk->phys.info.features & RP_VK_BUDGET) || vk->paper != NULL)
 		for (size_t i = 0; i < vk->n_blocks; i++)
 			if (vk->phys.memory.memoryTypes[vk->blocks[i]->type].heapIndex == heap)
 				used += vk->blocks[i]->size;
@@ -300,8 +301,11 @@ rp_code rp_vk_buf_new(rp_vk *vk, rp_vk_use use, uint64_t bytes, const char *name
 	b->vk = vk;
 	b->size = bytes;
 	b->serial = ++vk->serial;
+	b->use = use;
 	snprintf(b->name, sizeof b->name, "%s", name);
 	rc = buf_make(vk, use, b, err);
+	if (rc == RP_OK && vk->paper != NULL)
+		rc = rp_vk_paper_buf_made(vk, b, err);
 	if (rc != RP_OK)
 		rp_vk_buf_free(b);
 	else
@@ -314,6 +318,8 @@ void rp_vk_buf_free(rp_vk_buf *b)
 	if (b == NULL)
 		return;
 	rp_vk *vk = b->vk;
+	if (vk->paper != NULL)
+		rp_vk_paper_buf_gone(vk, b);
 	rp_vk_sets_drop(vk, b->serial);
 	if (b->handle != VK_NULL_HANDLE)
 		vk->DestroyBuffer(vk->device, b->handle, NULL);

@@ -1,4 +1,5 @@
 /* Opening a device: the features that kernels use, its queues, and closing it again. Errors of the driver become ours here. */
+#include "vk/paper.h"
 #include "vk/private.h"
 
 #include <stdio.h>
@@ -199,13 +200,9 @@ static rp_code pick(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 	return rc;
 }
 
-static rp_code open_on(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
+/* What the options lower or leave out. */
+static void adapt(rp_vk *vk, const rp_vk_opts *opts)
 {
-	rp_code rc = rp_vk_instance_get(opts->validate, &vk->instance, err);
-	if (rc == RP_OK)
-		rc = pick(vk, opts, err);
-	if (rc != RP_OK)
-		return rc;
 	rp_vk_info *f = &vk->phys.info;
 	f->features &= ~opts->features_off;
 	if (!(f->features & RP_VK_MEMORY_MODEL))
@@ -218,12 +215,26 @@ static rp_code open_on(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
 	lower(&f->max_allocation, opts->max_allocation);
 	vk->max_memory = opts->max_memory;
 	vk->staged = opts->staged || !(f->features & RP_VK_HOST_LOCAL);
+}
+
+static rp_code open_queues(rp_vk *vk, rp_error *err)
+{
+	rp_code rc = open_queue(vk, vk->phys.compute_family, &vk->compute, err);
+	return rc == RP_OK ? open_queue(vk, vk->phys.transfer_family, &vk->transfer, err) : rc;
+}
+
+static rp_code open_on(rp_vk *vk, const rp_vk_opts *opts, rp_error *err)
+{
+	rp_code rc = rp_vk_instance_get(opts->validate, &vk->instance, err);
+	if (rc == RP_OK)
+		rc = pick(vk, opts, err);
+	if (rc != RP_OK)
+		return rc;
 	vk->validate = opts->validate;
+	adapt(vk, opts);
 	rc = create_device(vk, err);
 	if (rc == RP_OK)
-		rc = open_queue(vk, vk->phys.compute_family, &vk->compute, err);
-	if (rc == RP_OK)
-		rc = open_queue(vk, vk->phys.transfer_family, &vk->transfer, err);
+		rc = open_queues(vk, err);
 	if (rc == RP_OK)
 		rp_vk_cache_open(vk, opts->cache_dir, opts->cache_tag);
 	return rc;
@@ -236,6 +247,33 @@ rp_code rp_vk_open(const rp_vk_opts *opts, rp_vk **out, rp_error *err)
 	if (vk == NULL)
 		return rp_no_memory(err, sizeof *vk, "a device");
 	rp_code rc = open_on(vk, opts != NULL ? opts : &defaults, err);
+	if (rc != RP_OK)
+		rp_vk_close(vk);
+	else
+		*out = vk;
+	return rc;
+}
+
+rp_code rp_vk_open_paper(const rp_vk_info *facts, const rp_vk_opts *opts, rp_vk **out, rp_error *err)
+{
+	static const rp_vk_opts defaults = { 0 };
+	rp_code rc = rp_vk_paper_check(facts, err);
+	if (rc != RP_OK)
+		return rc;
+	rp_vk *vk = rp_alloc(sizeof *vk);
+	rp_vk_paper *paper = rp_alloc(sizeof *paper);
+	if (vk == NULL || paper == NULL) {
+		free(vk);
+		free(paper);
+		return rp_no_memory(err, sizeof *vk, "a device");
+	}
+	vk->paper = paper;
+	vk->instance = &paper->instance;
+	vk->device = (VkDevice)vk;
+	rp_vk_paper_driver(vk);
+	rp_vk_paper_facts(vk, facts);
+	adapt(vk, opts != NULL ? opts : &defaults);
+	rc = open_queues(vk, err);
 	if (rc != RP_OK)
 		rp_vk_close(vk);
 	else
@@ -262,7 +300,10 @@ void rp_vk_close(rp_vk *vk)
 		vk->DestroyDevice(vk->device, NULL);
 		rp_vk_closing_messages += vk->instance->n_messages - before;
 	}
-	rp_vk_instance_put(vk->instance);
+	if (vk->paper != NULL)
+		rp_vk_paper_close(vk);
+	else
+		rp_vk_instance_put(vk->instance);
 	free(vk->cache_path);
 	free(vk);
 }

@@ -92,6 +92,7 @@ struct rp_vk_buf {
 	rp_vk_block *block;
 	uint64_t offset, reserved, size;
 	uint64_t serial; /* never used again, unlike the handle */
+	rp_vk_use use;
 	char name[64];
 };
 
@@ -187,6 +188,7 @@ struct rp_vk {
 	rp_vk_pipeline *pipelines;
 	rp_vk_set *sets[RP_VK_SET_BUCKETS];
 	rp_vk_set_pool *set_pools;
+	struct rp_vk_paper *paper; /* NULL on a real device (paper.c) */
 };
 
 /* One VkResult to one error. `what` says what was tried. A lost device stays lost. */
@@ -204,5 +206,30 @@ void rp_vk_pipelines_close(rp_vk *vk);
 rp_code rp_vk_set_get(rp_vk *vk, const rp_vk_module *m, const rp_vk_bind *binds, VkDescriptorSet *out, rp_error *err);
 void rp_vk_sets_drop(rp_vk *vk, uint64_t serial); /* all sets that hold that buffer */
 void rp_vk_sets_close(rp_vk *vk);
+
+/* ---- the paper device: what is recorded on it is kept as a list (paper.h) ---- */
+typedef struct rp_vk_paper_list {
+	struct rp_vk_work *v;
+	size_t n, cap;
+} rp_vk_paper_list;
+
+typedef struct rp_vk_paper {
+	rp_vk_instance instance; /* has no functions: nothing asks a driver */
+	atomic_uint_fast64_t handles; /* the last one given out; pipelines may be made by threads */
+	uint64_t asked;          /* bytes of the buffer made last */
+	rp_vk_paper_list submitted;
+	struct rp_vk_paper_buf *bufs; /* that live, in the order they were made */
+	size_t n_bufs, cap_bufs;
+} rp_vk_paper;
+
+void rp_vk_paper_driver(rp_vk *vk); /* functions that only keep count, in the place of a driver's (paper_driver.c) */
+rp_code rp_vk_paper_check(const rp_vk_info *facts, rp_error *err);
+void rp_vk_paper_facts(rp_vk *vk, const rp_vk_info *facts);
+void rp_vk_paper_close(rp_vk *vk);
+rp_code rp_vk_paper_buf_made(rp_vk *vk, rp_vk_buf *b, rp_error *err);
+void rp_vk_paper_buf_gone(rp_vk *vk, const rp_vk_buf *b);
+/* One more piece of work, all zero. NULL: out of memory. */
+struct rp_vk_work *rp_vk_paper_add(rp_vk_paper_list *l, rp_error *err);
+rp_code rp_vk_paper_submit(rp_vk *vk, const rp_vk_paper_list *l, const char *recording, rp_error *err);
 
 #endif

@@ -1,4 +1,5 @@
 /* Recording: dispatches with barriers found from what they read and write; submitting, waiting, timestamps. */
+#include "vk/paper.h"
 #include "vk/private.h"
 
 #include <stdio.h>
@@ -29,6 +30,8 @@ struct rp_vk_cmd {
 	const char *labels[RP_VK_MAX_MARKS];
 	rp_vk_mark *marks;
 	uint32_t n_marks;
+	rp_vk_paper_list paper; /* on a paper device: what was recorded */
+	rp_vk_note note;        /* and the note for what comes next */
 };
 
 enum { COMPUTE = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, COPY = VK_PIPELINE_STAGE_TRANSFER_BIT };
@@ -63,6 +66,7 @@ void rp_vk_cmd_free(rp_vk_cmd *c)
 	if (c->queries != VK_NULL_HANDLE)
 		vk->DestroyQueryPool(vk->device, c->queries, NULL);
 	free(c->pending.list);
+	free(c->paper.v);
 	free(c->marks);
 	free(c);
 }
@@ -92,6 +96,8 @@ rp_code rp_vk_cmd_begin(rp_vk_cmd *c, unsigned flags, rp_error *err)
 	c->bound = NULL;
 	c->pending.n = 0;
 	c->n_marks = 0;
+	c->paper.n = 0;
+	c->note = (rp_vk_note){ .layer = -1 };
 	c->stats = (rp_vk_cmd_stats){ 0 };
 	/* Submissions of one queue overlap unless told otherwise. */
 	memory_barrier(c, COMPUTE | COPY, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, COMPUTE | COPY,
@@ -170,6 +176,49 @@ static access access_of(const rp_vk_bind *b, bool write, bool copy)
 	return (access){ { b->buf->serial, b->offset, b->size }, write, copy, write && b->buf->block->map != NULL };
 }
 
+/* ---- on paper ---- */
+void rp_vk_cmd_note(rp_vk_cmd *c, const rp_vk_note *note)
+{
+	if (c->vk->paper != NULL)
+		c->note = *note;
+}
+
+/* Put down what was just recorded; barriers: how many there were before it. */
+static rp_code put_down(rp_vk_cmd *c, int kind, uint32_t barriers, rp_vk_work **out, rp_error *err)
+{
+	rp_vk_work *w = rp_vk_paper_add(&c->paper, err);
+	if (w == NULL)
+		return RP_NO_MEMORY;
+	w->kind = kind;
+	w->barrier = c->stats.barriers != barriers;
+	w->note = c->note;
+	c->note = (rp_vk_note){ .layer = -1 };
+	*out = w;
+	return RP_OK;
+}
+
+static rp_code put_down_ranges(rp_vk_cmd *c, int kind, uint32_t barriers, const rp_vk_bind *ranges, uint32_t n, rp_error *err)
+{
+	rp_vk_work *w = NULL;
+	rp_code rc = c->vk->paper != NULL ? put_down(c, kind, barriers, &w, err) : RP_OK;
+	for (uint32_t i = 0; w != NULL && i < n; i++)
+		w->binds[w->n_binds++] = (rp_vk_work_bind){ NULL, ranges[i].buf, ranges[i].offset, ranges[i].size };
+	return rc;
+}
+
+static void put_down_binds(rp_vk_work *w, const rp_vk_pipeline *p, const rp_vk_bind *full, const void *push, size_t push_bytes)
+{
+	const rp_kernel *k = p->module->kernel;
+	w->pipeline = p;
+	for (uint32_t i = 0; i < k->n_bindings; i++) {
+		const rp_vk_bind *b = &full[k->bindings[i].binding];
+		w->binds[w->n_binds++] = (rp_vk_work_bind){ &k->bindings[i], b->buf, b->offset, b->size };
+	}
+	w->push_bytes = (uint32_t)(push_bytes < sizeof w->push ? push_bytes : sizeof w->push);
+	if (w->push_bytes != 0)
+		memcpy(w->push, push, w->push_bytes);
+}
+
 /* ---- dispatches ---- */
 static rp_code check_bind(rp_vk *vk, const rp_kernel *k, const rp_kernel_binding *kb, rp_vk_bind *b, rp_error *err)
 {
@@ -190,10 +239,13 @@ static rp_code check_bind(rp_vk *vk, const rp_kernel *k, const rp_kernel_binding
 	return RP_OK;
 }
 
-static rp_code bind_all(rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *binds, size_t n_binds, rp_error *err)
+enum { MOST_BINDINGS = 64 };
+
+/* full: what each binding sees, sizes filled in. */
+static rp_code bind_all(
+	rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *binds, size_t n_binds, rp_vk_bind full[MOST_BINDINGS], rp_error *err)
 {
 	const rp_kernel *k = p->module->kernel;
-	rp_vk_bind full[64] = { { 0 } };
 	access now[RP_VK_MAX_BINDINGS];
 	for (uint32_t i = 0; i < k->n_bindings; i++) {
 		const rp_kernel_binding *kb = &k->bindings[i];
@@ -231,14 +283,22 @@ rp_code rp_vk_cmd_dispatch(rp_vk_cmd *c, rp_vk_pipeline *p, const rp_vk_bind *bi
 	if (x > max[0] || y > max[1] || z > max[2])
 		return rp_fail(err, RP_INTERNAL, "kernel %s: %u x %u x %u workgroups, the device allows %u x %u x %u", k->name, x, y, z,
 			max[0], max[1], max[2]);
-	rc = bind_all(c, p, binds, n_binds, err);
+	rp_vk_bind full[MOST_BINDINGS] = { { 0 } };
+	uint32_t barriers = c->stats.barriers;
+	rc = bind_all(c, p, binds, n_binds, full, err);
 	if (rc != RP_OK)
 		return rc;
 	if (push_bytes != 0)
 		c->vk->CmdPushConstants(c->handle, p->module->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, (uint32_t)push_bytes, push);
 	c->vk->CmdDispatch(c->handle, x, y, z);
 	c->stats.dispatches++;
-	return RP_OK;
+	rp_vk_work *w = NULL;
+	rc = c->vk->paper != NULL ? put_down(c, RP_VK_DISPATCH, barriers, &w, err) : RP_OK;
+	if (w != NULL) {
+		put_down_binds(w, p, full, push, push_bytes);
+		memcpy(w->groups, (uint32_t[3]){ x, y, z }, sizeof w->groups);
+	}
+	return rc;
 }
 
 /* ---- copies ---- */
@@ -258,15 +318,16 @@ rp_code rp_vk_cmd_copy(rp_vk_cmd *c, rp_vk_buf *from, uint64_t from_offset, rp_v
 		rc = check_copy(c, to, to_offset, n, err);
 	if (rc != RP_OK || n == 0)
 		return rc;
-	access now[2] = { access_of(&(rp_vk_bind){ from, from_offset, n }, false, true),
-		access_of(&(rp_vk_bind){ to, to_offset, n }, true, true) };
+	rp_vk_bind ranges[2] = { { from, from_offset, n }, { to, to_offset, n } };
+	access now[2] = { access_of(&ranges[0], false, true), access_of(&ranges[1], true, true) };
+	uint32_t barriers = c->stats.barriers;
 	rc = track(c, now, 2, true, err);
 	if (rc != RP_OK)
 		return rc;
 	VkBufferCopy copy = { .srcOffset = from_offset, .dstOffset = to_offset, .size = n };
 	c->vk->CmdCopyBuffer(c->handle, from->handle, to->handle, 1, &copy);
 	c->stats.copies++;
-	return RP_OK;
+	return put_down_ranges(c, RP_VK_COPY, barriers, ranges, 2, err);
 }
 
 rp_code rp_vk_cmd_fill(rp_vk_cmd *c, rp_vk_buf *b, uint64_t offset, uint64_t n, uint32_t word, rp_error *err)
@@ -276,13 +337,15 @@ rp_code rp_vk_cmd_fill(rp_vk_cmd *c, rp_vk_buf *b, uint64_t offset, uint64_t n, 
 		rc = rp_fail(err, RP_INTERNAL, "%s: a fill of %s that is not of whole words", c->name, b->name);
 	if (rc != RP_OK || n == 0)
 		return rc;
-	access now = access_of(&(rp_vk_bind){ b, offset, n }, true, true);
+	rp_vk_bind range = { b, offset, n };
+	access now = access_of(&range, true, true);
+	uint32_t barriers = c->stats.barriers;
 	rc = track(c, &now, 1, true, err);
 	if (rc != RP_OK)
 		return rc;
 	c->vk->CmdFillBuffer(c->handle, b->handle, offset, n, word);
 	c->stats.copies++;
-	return RP_OK;
+	return put_down_ranges(c, RP_VK_FILL, barriers, &range, 1, err);
 }
 
 /* ---- time ---- */
@@ -422,7 +485,9 @@ rp_code rp_vk_submit(rp_vk *vk, rp_vk_cmd *const *cmds, size_t n, uint64_t *tick
 	count(vk, cmds, n);
 	if (ticket != NULL)
 		*ticket = value;
-	return vk->validate ? rp_vk_check(vk, NULL, err) : RP_OK;
+	for (size_t i = 0; vk->paper != NULL && i < n && rc == RP_OK; i++)
+		rc = rp_vk_paper_submit(vk, &cmds[i]->paper, cmds[i]->name, err);
+	return rc == RP_OK && vk->validate ? rp_vk_check(vk, NULL, err) : rc;
 }
 
 rp_code rp_vk_wait(rp_vk *vk, uint64_t ticket, rp_error *err)

@@ -123,7 +123,8 @@ rp_code rp_vk_write(rp_vk *vk, rp_vk_buf *b, uint64_t offset, const void *data, 
 		rc = rp_vk_write_begin(vk, b, offset + at, part, &to, err);
 		if (rc != RP_OK)
 			break;
-		memcpy(to, from + at, (size_t)part);
+		if (vk->paper == NULL || b->use != RP_VK_LOCAL) /* device memory on paper is not stored */
+			memcpy(to, from + at, (size_t)part);
 		rc = rp_vk_write_end(vk, err);
 		at += part;
 	}

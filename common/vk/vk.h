@@ -52,12 +52,16 @@ enum rp_vk_feature {
 #undef X
 };
 
-enum { RP_VK_MAX_HEAPS = 16, RP_VK_MAX_MATRICES = 32 };
+enum { RP_VK_MAX_HEAPS = 16, RP_VK_MAX_TYPES = 32, RP_VK_MAX_MATRICES = 32 };
 
 typedef struct rp_vk_heap {
 	uint64_t size, budget, used; /* budget: what this process may use in all; used: what it uses. Without RP_VK_BUDGET: size, 0 */
 	bool local;                  /* device memory */
 } rp_vk_heap;
+
+typedef struct rp_vk_memory { /* a type of memory, in the driver's order */
+	uint32_t heap, flags; /* flags: VkMemoryPropertyFlagBits */
+} rp_vk_memory;
 
 typedef struct rp_vk_info {
 	uint32_t index; /* its number for --device */
@@ -70,6 +74,8 @@ typedef struct rp_vk_info {
 	char why_not[128]; /* what it lacks when it is not usable */
 	uint32_t n_heaps;
 	rp_vk_heap heaps[RP_VK_MAX_HEAPS];
+	uint32_t n_types;
+	rp_vk_memory types[RP_VK_MAX_TYPES];
 	uint32_t features; /* enum rp_vk_feature */
 	uint32_t subgroup_size, subgroup_min, subgroup_max; /* default, and the range that can be required */
 	uint32_t max_subgroups; /* of a workgroup whose subgroup size is required; 0 without RP_VK_SUBGROUP_SIZE */
