@@ -228,6 +228,8 @@ static rp_code open_engine(group *g, size_t k, rp_error *err)
 	rp_progress_end(progress);
 	free(cache);
 	if (code == RP_OK)
+		run_say_device(g->e[k], b->o.quiet);
+	if (code == RP_OK)
 		measure_bandwidth(b, rp_engine_describe(g->e[k]), s);
 	return code;
 }

@@ -82,7 +82,9 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 	if (code != RP_OK)
 		return code;
 	r->load_ns = rp_now_ns() - r->start_ns;
-	if (r->o.device == NULL && !r->o.quiet && isatty(STDERR_FILENO) && strcmp(rp_engine_describe(r->engine)->backend, "cpu") == 0)
+	const rp_engine_info *info = rp_engine_describe(r->engine);
+	run_say_device(r->engine, r->o.quiet);
+	if (info->instead[0] == '\0' && r->o.device == NULL && !r->o.quiet && isatty(STDERR_FILENO) && strcmp(info->backend, "cpu") == 0)
 		run_say("no GPU here, so the C engine computes (--list-devices shows what else could)");
 	return RP_OK;
 }

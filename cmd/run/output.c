@@ -237,6 +237,8 @@ rp_code run_write_done(run_state *r, rp_error *err)
 	rp_jsonw_object(&w);
 	rp_jsonw_pair_str(&w, "backend", engine->backend);
 	rp_jsonw_pair_str(&w, "name", engine->device);
+	if (engine->instead[0] != '\0')
+		rp_jsonw_pair_str(&w, "instead", engine->instead);
 	rp_jsonw_end(&w);
 	rp_jsonw_pair_u64(&w, "ctx", engine->ctx);
 	rp_jsonw_pair_str(&w, "template", rp_template_name(r->chat.type));
@@ -276,6 +278,14 @@ void run_say(const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	say("", text);
+}
+
+void run_say_device(const rp_engine *e, bool quiet)
+{
+	const rp_engine_info *info = rp_engine_describe(e);
+	if (info->instead[0] != '\0' && !quiet)
+		run_say("%s%s; computing on the CPU instead (--device cpu chooses that without trying, --device gpu accepts nothing else)",
+			rp_term_colour(STDERR_FILENO) ? "\033[1;33mwarning:\033[0m " : "warning: ", info->instead);
 }
 
 void run_say_error(const rp_error *error)

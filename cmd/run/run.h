@@ -85,6 +85,8 @@ void run_write_error_json(const rp_error *error);
 void run_write_stats(const run_state *r); /* on stderr */
 /* One line of talk on stderr: "reploid-run: ...". */
 void run_say(const char *fmt, ...) RP_PRINTF(1, 2);
+/* A warning when the engine computes on the CPU because a GPU that is there failed. */
+void run_say_device(const rp_engine *e, bool quiet);
 void run_say_error(const rp_error *error);
 
 /* ---- devices.c ---- */

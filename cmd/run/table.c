@@ -24,7 +24,8 @@ static const rp_opt table[] = {
 	{.name = "device", .kind = RP_OPT_STRING, .group = "Model", .arg = "gpu|cpu|N", .def_text = "a GPU where there is one, else cpu",
 		.help = "where to compute", AT(device),
 		.more = "gpu is the best Vulkan device, a number one of --list-devices, cpu the C engine in float32. "
-			"Mesa's lavapipe, a Vulkan driver that computes on the processor, is used when gpu or its number asks for it."},
+			"Mesa's lavapipe, a Vulkan driver that computes on the processor, is used when gpu or its number asks for it. "
+			"Without this option a GPU that fails or has too little memory is replaced by cpu, with a warning; with it that is an error."},
 	{.name = "threads", .letter = 't', .kind = RP_OPT_UINT, .hi = 1024, .group = "Model", .arg = "N", .def = "0",
 		.def_text = "one a processor", .help = "threads of the cpu engine", AT(threads), .more = "0 is the default."},
 	{.name = "variant", .kind = RP_OPT_CHOICE, .choices = variant_words, .group = "Model", .def_text = "the device's best",

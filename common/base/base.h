@@ -46,6 +46,7 @@
 	X(NO_MEMORY, 41, "no-memory", "too little memory on the host or the device")                                                 \
 	X(DEVICE_LOST, 42, "device-lost", "the GPU stopped answering")                                                               \
 	X(STALE_PLAN, 43, "stale-plan", "a plan does not fit this model, device or build")                                           \
+	X(DRIVER, 44, "driver", "a Vulkan driver is there and reports an error")                                                     \
 	X(PEER, 50, "peer", "a peer was lost or broke the protocol")                                                                 \
 	X(INTERNAL, 70, "internal", "a defect in this program")                                                                      \
 	X(CANCELLED, 130, "cancelled", "stopped by the user (SIGINT) or by SIGTERM")

@@ -1,6 +1,7 @@
 /* The engine every backend shares: choosing a backend, checking batches, cutting them into passes. */
 #include "infer/backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,12 +38,23 @@ static rp_code resolve(rp_engine *e, const rp_engine_opts *o, rp_error *err)
 	return RP_OK;
 }
 
-/* Open the backend the device's name asks for. NULL tries each; one without a device leaves the turn to the next. */
+/* Whether the CPU may take over when no device was named: what is wrong lies with the device, and not with the model, the
+ * options or this program. */
+static bool may_go_on(const rp_engine_opts *o, rp_code code)
+{
+	if (o->device)
+		return false;
+	return code == RP_NO_DEVICE || code == RP_DRIVER || code == RP_DEVICE_LOST || code == RP_NO_MEMORY ||
+		(code == RP_UNSUPPORTED && !o->variant && !o->validate);
+}
+
+/* Open the backend the device's name asks for. NULL tries each; one that cannot leaves the turn to the next. */
 static rp_code open_backend(rp_engine *e, rp_error *err)
 {
 	const char *device = e->opts.device;
 	bool cpu = device && strcmp(device, "cpu") == 0;
-	rp_code code = RP_NO_DEVICE;
+	const rp_engine_info info = e->info;
+	rp_error first = {0}, now = {0};
 
 	if (e->opts.paper) {
 		e->backend = &rp_backend_vulkan;
@@ -51,16 +63,24 @@ static rp_code open_backend(rp_engine *e, rp_error *err)
 	}
 	if (device && !cpu && strcmp(device, "gpu") != 0 && !all_digits(device))
 		return rp_fail(err, RP_USAGE, "\"%s\" is no device; it is cpu, gpu or the number of one", device);
-	for (size_t i = 0; i < N_BACKENDS && code == RP_NO_DEVICE; i++) {
+	for (size_t i = 0; i < N_BACKENDS; i++) {
 		if (device && cpu != is_cpu(backends[i]))
 			continue;
 		e->backend = backends[i];
+		e->info = info;
 		e->info.backend = backends[i]->name;
-		code = backends[i]->open(e, err);
-		if (device)
+		rp_code code = backends[i]->open(e, &now);
+		if (code == RP_OK) {
+			snprintf(e->info.instead, sizeof e->info.instead, "%.*s", (int)sizeof e->info.instead - 1, first.msg);
+			return RP_OK;
+		}
+		if (is_cpu(backends[i]) || !may_go_on(&e->opts, code))
 			break;
+		if (code != RP_NO_DEVICE)
+			first = now;
 	}
-	return code;
+	return first.msg[0] ? rp_fail(err, now.code, "%.450s (and before that, on the GPU: %.450s)", now.msg, first.msg) :
+		rp_fail(err, now.code, "%s", now.msg);
 }
 
 rp_code rp_engine_open(const rp_graph *g, const rp_engine_opts *opts, rp_engine **out, rp_error *err)

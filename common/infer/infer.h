@@ -24,7 +24,8 @@ typedef void rp_tap_fn(void *user, int layer, const char *label, const float *da
 
 typedef struct rp_engine_opts {
 	/* "cpu", "gpu" (the best Vulkan device), "0".. (a Vulkan device by number). NULL: the best Vulkan device that is real
-	 * hardware, else "cpu": Mesa's CPU driver takes 3 to 6 times as long to read a prompt, and no less time a token. */
+	 * hardware, else "cpu": Mesa's CPU driver takes 3 to 6 times as long to read a prompt, and no less time a token. When such
+	 * a device is there and cannot run the model (an error of its driver, too little memory), rp_engine_info.instead says why. */
 	const char *device;
 	uint32_t ctx;       /* positions a sequence can hold; 0: min(model's, 4096) */
 	uint32_t chunk;     /* most rows a forward pass computes at once (longer segments are split); 0: the backend's choice */
@@ -49,6 +50,7 @@ typedef struct rp_engine_info {
 	const char *backend; /* "cpu", "vulkan" */
 	char device[256];    /* its name for people */
 	uint32_t ctx;
+	char instead[400];   /* why "cpu" took over from a Vulkan device that is there; "" when nothing went wrong */
 	uint64_t weight_bytes, seq_bytes; /* on the device: weights; caches of one sequence */
 } rp_engine_info;
 

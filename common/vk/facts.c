@@ -301,6 +301,8 @@ rp_code rp_vk_phys_list(rp_vk_instance *in, rp_vk_phys **out, size_t *n, rp_erro
 {
 	uint32_t count = 0;
 	VkResult r = in->EnumeratePhysicalDevices(in->handle, &count, NULL);
+	if (r < 0 && r != VK_ERROR_INITIALIZATION_FAILED) /* which is the loader's word for none */
+		return rp_fail(err, RP_DRIVER, "the Vulkan devices cannot be listed: %s (%d)", rp_vk_result_name(r), (int)r);
 	if (r < 0 || count == 0)
 		return rp_fail(err, RP_NO_DEVICE,
 			"Vulkan is installed but no driver found a device (apt install mesa-vulkan-drivers adds "
@@ -311,7 +313,7 @@ rp_code rp_vk_phys_list(rp_vk_instance *in, rp_vk_phys **out, size_t *n, rp_erro
 	if (d == NULL || list == NULL)
 		rc = rp_no_memory(err, count * sizeof *list, "the list of devices");
 	else if (in->EnumeratePhysicalDevices(in->handle, &count, d) < 0)
-		rc = rp_fail(err, RP_NO_DEVICE, "the Vulkan devices cannot be listed");
+		rc = rp_fail(err, RP_DRIVER, "the Vulkan devices cannot be listed");
 	for (uint32_t i = 0; rc == RP_OK && i < count; i++)
 		rc = read_device(in, d[i], i, &list[i], err);
 	free(d);

@@ -117,7 +117,7 @@ static rp_code open_library(rp_vk_instance *in, rp_error *err)
 			"the Vulkan loader %s is not installed: apt install libvulkan1, and a driver: " INSTALL_HINT, rp_vk_loader_name);
 	in->GetInstanceProcAddr = (PFN_vkGetInstanceProcAddr)as_function(symbol(in->lib, "vkGetInstanceProcAddr"));
 	if (in->GetInstanceProcAddr == NULL)
-		return rp_fail(err, RP_NO_DEVICE, "%s has no vkGetInstanceProcAddr: it is not a Vulkan loader", rp_vk_loader_name);
+		return rp_fail(err, RP_DRIVER, "%s has no vkGetInstanceProcAddr: it is not a Vulkan loader", rp_vk_loader_name);
 	/* A 1.0 loader refuses a newer apiVersion; it lacks this function. */
 	PFN_vkEnumerateInstanceVersion version =
 		(PFN_vkEnumerateInstanceVersion)global_function(in, "vkEnumerateInstanceVersion");
@@ -166,7 +166,7 @@ static rp_code create_instance(bool validate, rp_vk_instance *in, rp_error *err)
 	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
 		return rp_fail(err, RP_NO_DEVICE, "no Vulkan driver is installed: " INSTALL_HINT);
 	if (r != VK_SUCCESS)
-		return rp_fail(err, r == VK_ERROR_OUT_OF_HOST_MEMORY ? RP_NO_MEMORY : RP_NO_DEVICE, "Vulkan does not start: %s (%d)",
+		return rp_fail(err, r == VK_ERROR_OUT_OF_HOST_MEMORY ? RP_NO_MEMORY : RP_DRIVER, "Vulkan does not start: %s (%d)",
 			rp_vk_result_name(r), (int)r);
 #define X(name)                                                                                                                  \
 	in->name = (PFN_vk##name)in->GetInstanceProcAddr(in->handle, "vk" #name);                                                \

@@ -93,7 +93,7 @@ rp_code rp_vk_fits(rp_vk *vk, uint64_t bytes, const char *what, rp_error *err)
 {
 	uint32_t type = rp_vk_memory_type(&vk->phys, RP_VK_LOCAL, vk->staged, UINT32_MAX);
 	if (type == UINT32_MAX)
-		return rp_fail(err, RP_NO_DEVICE, "%s has no memory for buffers", vk->phys.info.name);
+		return rp_fail(err, RP_DRIVER, "%s has no memory for buffers", vk->phys.info.name);
 	uint64_t total, left = heap_free(vk, vk->phys.memory.memoryTypes[type].heapIndex, &total);
 	return bytes <= left ? RP_OK : no_room(vk, bytes, left, total, what, err);
 }
@@ -274,7 +274,7 @@ static rp_code buf_make(rp_vk *vk, rp_vk_use use, rp_vk_buf *b, rp_error *err)
 	uint32_t type = rp_vk_memory_type(&vk->phys, use, vk->staged, need.memoryTypeBits);
 	uint64_t size;
 	if (type == UINT32_MAX)
-		return rp_fail(err, RP_NO_DEVICE, "%s has no memory type for the buffer %s", vk->phys.info.name, b->name);
+		return rp_fail(err, RP_DRIVER, "%s has no memory type for the buffer %s", vk->phys.info.name, b->name);
 	if (need.alignment > ALIGN || !rp_round_up_u64(need.size, ALIGN, &size))
 		return rp_fail(err, RP_INTERNAL, "the buffer %s wants an alignment of %" PRIu64 ", at most %d is foreseen", b->name,
 			(uint64_t)need.alignment, ALIGN);

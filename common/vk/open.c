@@ -26,11 +26,9 @@ rp_code rp_vk_fail(rp_vk *vk, rp_error *err, VkResult r, const char *what, ...)
 	va_start(ap, what);
 	vsnprintf(text, sizeof text, what, ap);
 	va_end(ap);
-	rp_code code = RP_INTERNAL;
+	rp_code code = RP_DRIVER;
 	if (r == VK_ERROR_OUT_OF_HOST_MEMORY || r == VK_ERROR_OUT_OF_DEVICE_MEMORY || r == VK_ERROR_TOO_MANY_OBJECTS)
 		code = RP_NO_MEMORY;
-	else if (r == VK_ERROR_INITIALIZATION_FAILED || r == VK_ERROR_INCOMPATIBLE_DRIVER)
-		code = RP_NO_DEVICE;
 	else if (r == VK_ERROR_FEATURE_NOT_PRESENT || r == VK_ERROR_EXTENSION_NOT_PRESENT)
 		code = RP_UNSUPPORTED;
 	return rp_fail(err, code, "%s: %s: %s (%d)", vk->phys.info.name, text, rp_vk_result_name(r), (int)r);
@@ -142,7 +140,7 @@ static rp_code create_device(rp_vk *vk, rp_error *err)
 #define X(fn)                                                                                                                    \
 	vk->fn = (PFN_vk##fn)vk->instance->GetDeviceProcAddr(vk->device, "vk" #fn);                                               \
 	if (vk->fn == NULL)                                                                                                      \
-		return rp_fail(err, RP_NO_DEVICE, "%s: its driver has no vk" #fn, p->info.name);
+		return rp_fail(err, RP_DRIVER, "%s: its driver has no vk" #fn, p->info.name);
 	RP_VK_DEVICE_FNS(X)
 #undef X
 	return RP_OK;

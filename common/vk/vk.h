@@ -6,7 +6,8 @@
  *
  * One rp_vk is driven by one thread. Everything made from it must be freed before rp_vk_close. Any call that talks to the
  * device may return RP_DEVICE_LOST (the message names the work submitted last); after that every call does, and all that is
- * left to do is to free things. Out of memory is RP_NO_MEMORY with the numbers. Sizes and offsets are bytes.
+ * left to do is to free things. Out of memory is RP_NO_MEMORY with the numbers; any other error of a driver that is there is
+ * RP_DRIVER with Vulkan's name of it. Sizes and offsets are bytes.
  */
 #ifndef RP_VK_H
 #define RP_VK_H

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "vk/private.h"
 
 enum { N = 70, VOCAB = 320 };
 
@@ -219,6 +220,37 @@ static void check_memory(const golden *g, const float *whole)
 	assert_non_null(strstr(err.msg, "MiB are free"));
 }
 
+/* Any library that is no Vulkan loader serves as a broken one. */
+static void takes_over_from_a_broken_driver(void **state)
+{
+	const char *name = rp_vk_loader_name;
+	rp_engine *e = NULL;
+	rp_error err;
+	golden g;
+
+	(void)state;
+	golden_open(&g, "llama", NULL);
+	rp_vk_loader_name = "libc.so.6";
+	must(rp_engine_open(g.graph, NULL, &e, &err), &err);
+	assert_string_equal(rp_engine_describe(e)->backend, "cpu");
+	assert_non_null(strstr(rp_engine_describe(e)->instead, "libc.so.6"));
+	rp_engine_close(e);
+	e = NULL;
+	assert_int_equal(rp_engine_open(g.graph, &(rp_engine_opts){.host_bytes = 1}, &e, &err), RP_NO_MEMORY);
+	assert_non_null(strstr(err.msg, "MiB are free"));
+	assert_non_null(strstr(err.msg, "on the GPU: libc.so.6"));
+	assert_int_equal(rp_engine_open(g.graph, &(rp_engine_opts){.device = "gpu"}, &e, &err), RP_DRIVER);
+	rp_vk_loader_name = "libvulkan-absent.so.1";
+	must(rp_engine_open(g.graph, NULL, &e, &err), &err);
+	assert_string_equal(rp_engine_describe(e)->instead, "");
+	rp_engine_close(e);
+	e = NULL;
+	assert_int_equal(rp_engine_open(g.graph, &(rp_engine_opts){.host_bytes = 1}, &e, &err), RP_NO_MEMORY);
+	assert_null(strstr(err.msg, "GPU"));
+	rp_vk_loader_name = name;
+	golden_close(&g);
+}
+
 static void memory_is_checked(void **state)
 {
 	(void)state;
@@ -315,6 +347,7 @@ int main(void)
 		cmocka_unit_test(ragged_batches_equal_each_alone),
 		cmocka_unit_test(layer_ranges_equal_the_whole),
 		cmocka_unit_test(memory_is_checked),
+		cmocka_unit_test(takes_over_from_a_broken_driver),
 		cmocka_unit_test(wrong_batches_are_errors),
 		cmocka_unit_test(cancelling_stops_between_layers),
 	};
