@@ -122,11 +122,16 @@ static void members(rp_jsonw *w, const void *context)
 		rp_jsonw_null(w);
 }
 
+/* minisign separates the parts of its comments by tabs. */
 static void tell_comment(verify_state *v, const signature *s)
 {
-	char text[1024];
-	if (s->sig.trusted != NULL && !v->o.json && !v->o.quiet && !v->o.status)
-		verify_say(v, "trusted comment: %s", rp_show(text, sizeof text, s->sig.trusted, s->sig.n_trusted));
+	char text[1024], shown[1100];
+	size_t n = s->sig.n_trusted < sizeof text ? s->sig.n_trusted : sizeof text;
+	if (s->sig.trusted == NULL || v->o.json || v->o.quiet || v->o.status)
+		return;
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)(s->sig.trusted[i] == '\t' ? ' ' : s->sig.trusted[i]);
+	verify_say(v, "trusted comment: %s", rp_show(shown, sizeof shown, text, n));
 }
 
 static rp_code check_file(verify_state *v, const rp_public_key *key, const char *file, signature *s, rp_error *err)

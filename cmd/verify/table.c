@@ -3,6 +3,8 @@
 
 #define AT(field) .at = offsetof(verify_opts, field)
 
+static const char *const key_types[] = {"ed25519", "p256", NULL};
+
 static const rp_opt table[] = {
 	{.name = "check", .letter = 'c', .group = "What to do", .help = "read sums from the files and check them, as sha256sum -c does", AT(check),
 		.more = "GNU lines, BSD lines, escaped names. Output, messages and exit status are those of sha256sum."},
@@ -53,13 +55,22 @@ static const rp_opt table[] = {
 		.help = "the authorization that a custody receipt belongs to", AT(authorization)},
 	{.name = "at", .kind = RP_OPT_UINT, .group = "Signatures", .arg = "MS", .def = "0", .def_text = "now",
 		.help = "the Unix time in milliseconds that grants are judged by", AT(at)},
-	{.name = "keygen", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "FILE",
+	{.name = "keygen", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signing", .arg = "FILE",
 		.help = "make a secret key in FILE and its public key in FILE.pub", AT(keygen),
 		.more = "FILE is made for its owner alone (mode 0600) and never replaced. It is an identity among peers too."},
-	{.name = "sign", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signatures", .arg = "KEY",
-		.help = "sign the operands as minisign does, into FILE.minisig", AT(sign),
-		.more = "KEY is a file made by --keygen, or a minisign secret key without password."},
-	{.name = "trusted-comment", .kind = RP_OPT_STRING, .group = "Signatures", .arg = "TEXT", .def_text = "the time and the file's name",
+	{.name = "key-type", .kind = RP_OPT_CHOICE, .choices = key_types, .group = "Signing", .def = "ed25519",
+		.help = "what --keygen makes", AT(key_type), .more = "Files are signed with ed25519, models as a whole with p256."},
+	{.name = "encrypt", .group = "Signing", .help = "with --keygen: protect the secret key with a passphrase", AT(encrypt),
+		.more = "FILE is then a secret key of minisign, which is no identity among peers. The passphrase is asked for on the terminal."},
+	{.name = "sign", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signing", .arg = "KEY",
+		.help = "sign the operands with this secret key", AT(sign),
+		.more = "KEY is a file made by --keygen, a secret key of minisign, one of signify without passphrase, or a private key in PEM form. "
+			"Ed25519 signs files, as minisign does into FILE.minisig, or with a key of signify into FILE.sig. P-256, P-384 and P-521 make a "
+			"model signature (OpenSSF): of a folder model.sig in it, of a file FILE.sig. -x names another place."},
+	{.name = "passphrase-file", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Signing", .arg = "FILE",
+		.def_text = "it is asked for on the terminal", .help = "the first line of FILE is the passphrase of the secret key",
+		AT(passphrase_file), .more = "A file that others may read is refused."},
+	{.name = "trusted-comment", .kind = RP_OPT_STRING, .group = "Signing", .arg = "TEXT", .def_text = "the time and the file's name",
 		.help = "the comment that is signed with a file", AT(trusted_comment)},
 
 	{.name = "json", .group = "Output", .help = "one JSON object a line instead of text", AT(json)},
@@ -69,7 +80,8 @@ static const rp_opt table[] = {
 
 static const char *const synopsis[] = {"[options] FILE|DIR|ID...", "--bad-pieces [options] FILE|DIR|ID...",
 	"--print [--tag] [--blake3] [-z] [FILE...]", "-c [options] [LIST...]",
-	"-P KEY [-x SIGNATURE] FILE|DIR...", "--record [options] FILE...", "--sign KEY FILE...", "--keygen FILE", NULL};
+	"-P KEY [-x SIGNATURE] FILE|DIR...", "--record [options] FILE...", "--sign KEY [-x SIGNATURE] FILE|DIR...",
+	"--keygen FILE [--encrypt]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_HASH, RP_SIGNATURE, RP_CHANGED, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};

@@ -8,13 +8,15 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "hash/scan.h"
+#include "sign/sign.h"
 
 #define VERIFY_SCHEMA "reploid-verify/1"
 
 typedef struct verify_opts {
 	bool check, print, bad_pieces, blake3, tag, binary, text, zero, ignore_missing, quiet, status, strict, warn, json, paranoid, no_cache;
-	bool record, ignore_unsigned, want_signed;
-	const char *sha256, *identity, *index, *catalog, *store, *pubkey, *signature, *keygen, *sign, *trusted_comment, *authorization;
+	bool record, ignore_unsigned, want_signed, encrypt;
+	int key_type; /* 0: Ed25519, 1: P-256 */
+	const char *sha256, *identity, *index, *catalog, *store, *pubkey, *signature, *keygen, *sign, *trusted_comment, *authorization, *passphrase_file;
 	uint64_t threads, at;
 } verify_opts;
 
@@ -70,6 +72,14 @@ rp_code verify_summary(verify_state *v, rp_error *err);
 /* ---- signing.c ---- */
 /* The folders that keygen and sign write into, in v->parsed's arena. */
 rp_code verify_signing_folders(verify_state *v, const char *const **folders, size_t *n, rp_error *err);
+
+/* ---- passphrase.c ---- */
+/* That of the file named, or asked for on the terminal; again: asked for twice, for a new key. */
+rp_code verify_passphrase(const verify_state *v, const char *key, bool again, char out[RP_PASSPHRASE_MAX], rp_error *err);
+
+/* ---- sign_model.c ---- */
+/* An OpenSSF model signature of a folder or a file. *out: where it was put, to be freed; "" when nowhere. */
+rp_code verify_sign_model(verify_state *v, const rp_identity *id, const char *model, char **out, rp_error *err);
 
 /* ---- signature.c ---- */
 /* Read a list of sums whose signature is in it or beside it, with the key of --pubkey. *list: its text, in *owned, to be freed. */

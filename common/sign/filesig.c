@@ -189,7 +189,7 @@ rp_code rp_minisign_sign(const rp_identity *id, const char *path, const char *tr
 	const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
 	rp_buf both;
 	if (id->key.kind != RP_KEY_ED25519)
-		return rp_fail(err, RP_UNSUPPORTED, "minisign signatures are made with Ed25519 keys, this one is P-256");
+		return rp_fail(err, RP_UNSUPPORTED, "minisign signatures are made with Ed25519 keys, and this is another");
 	rp_code code = prehash(path, hash, err);
 	if (code == RP_OK)
 		code = rp_identity_sign(id, hash, sizeof hash, raw + 2 + RP_KEY_ID, err);
@@ -215,4 +215,42 @@ rp_code rp_minisign_sign(const rp_identity *id, const char *path, const char *tr
 	}
 	rp_buf_free(&both);
 	return code;
+}
+
+/* As signify has it: the name of a key that ends with .sec leads to the public one. */
+static void signify_comment(const char *key_name, rp_buf *out)
+{
+	const char *base = strrchr(key_name, '/') != NULL ? strrchr(key_name, '/') + 1 : key_name;
+	size_t n = strlen(base);
+	rp_buf name;
+	rp_buf_init(&name, COMMENT_MAX);
+	if (n > 4 && n < 256 && strcmp(base + n - 4, ".sec") == 0 && rp_buf_add(&name, base, n - 4)) {
+		rp_buf_adds(out, "verify with ");
+		add_comment(out, name.data);
+		rp_buf_adds(out, ".pub");
+	} else {
+		rp_buf_adds(out, "signature from signify secret key");
+	}
+	rp_buf_free(&name);
+}
+
+rp_code rp_signify_sign(const rp_identity *id, const char *key_name, const char *path, rp_buf *out, rp_error *err)
+{
+	unsigned char raw[RAW] = {'E', 'd'};
+	char *text = NULL;
+	size_t n = 0;
+	if (id->key.kind != RP_KEY_ED25519)
+		return rp_fail(err, RP_UNSUPPORTED, "signify signatures are made with Ed25519 keys, and this is another");
+	memcpy(raw + 2, id->key.id, RP_KEY_ID);
+	rp_code code = rp_read_file(path, RP_FILESIG_WHOLE_MAX, &text, &n, err);
+	if (code == RP_OK)
+		code = rp_identity_sign(id, text, n, raw + 2 + RP_KEY_ID, err);
+	free(text);
+	if (code != RP_OK)
+		return code;
+	rp_buf_adds(out, untrusted_mark);
+	signify_comment(key_name, out);
+	rp_buf_addc(out, '\n');
+	rp_base64_append(RP_BASE64, raw, sizeof raw, out);
+	return rp_buf_addc(out, '\n') ? RP_OK : rp_no_memory(err, out->len, "a signature");
 }

@@ -1,5 +1,5 @@
 /* Public keys in all the forms they come in, and the check of one signature. */
-#include "sign.h"
+#include "sign_impl.h"
 
 #include "hash/hash.h"
 #include "model/model.h"
@@ -19,17 +19,18 @@
 
 enum { KEY_FILE_MAX = 64 * 1024, ED25519 = 32, MINISIGN_KEY = 2 + RP_KEY_ID + ED25519 };
 
-static const struct curve {
-	const char *group, *crv;
-	size_t coordinate;
-	const char *digest;
-} curves[] = {
+static const sign_curve curves[] = {
 	[RP_KEY_P256] = {"prime256v1", "P-256", 32, "SHA256"},
 	[RP_KEY_P384] = {"secp384r1", "P-384", 48, "SHA384"},
 	[RP_KEY_P521] = {"secp521r1", "P-521", 66, "SHA512"},
 };
 
-static EVP_PKEY *to_evp(const rp_public_key *key)
+const sign_curve *sign_curve_of(rp_key_kind kind)
+{
+	return kind == RP_KEY_ED25519 ? NULL : &curves[kind];
+}
+
+EVP_PKEY *sign_to_evp(const rp_public_key *key)
 {
 	if (key->kind == RP_KEY_ED25519)
 		return EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key->bytes, key->n);
@@ -47,7 +48,7 @@ static EVP_PKEY *to_evp(const rp_public_key *key)
 	return out;
 }
 
-static bool of_evp(const EVP_PKEY *pkey, rp_public_key *out)
+bool sign_of_evp(const EVP_PKEY *pkey, rp_public_key *out)
 {
 	rp_public_key key = {.n = sizeof key.bytes};
 	if (EVP_PKEY_is_a(pkey, "ED25519")) {
@@ -74,7 +75,7 @@ static bool of_evp(const EVP_PKEY *pkey, rp_public_key *out)
 
 static bool is_on_curve(const rp_public_key *key)
 {
-	EVP_PKEY *pkey = to_evp(key);
+	EVP_PKEY *pkey = sign_to_evp(key);
 	EVP_PKEY_CTX *ctx = pkey != NULL ? EVP_PKEY_CTX_new_from_pkey(NULL, pkey, NULL) : NULL;
 	bool ok = ctx != NULL && EVP_PKEY_public_check(ctx) == 1;
 	EVP_PKEY_CTX_free(ctx);
@@ -90,7 +91,7 @@ rp_code rp_public_key_of_spki(const char *name, const char *field, const void *d
 		EVP_PKEY_free(pkey);
 		return rp_fail(err, RP_FORMAT, "%s: %s: not a public key (SPKI)", name, field);
 	}
-	bool ok = of_evp(pkey, out);
+	bool ok = sign_of_evp(pkey, out);
 	EVP_PKEY_free(pkey);
 	return ok ? RP_OK : rp_fail(err, RP_UNSUPPORTED, "%s: %s: expected a key of Ed25519, P-256, P-384 or P-521", name, field);
 }
@@ -102,23 +103,35 @@ static rp_code of_pem(const char *name, const char *text, size_t n, rp_public_ke
 	BIO_free(bio);
 	if (pkey == NULL)
 		return rp_fail(err, RP_FORMAT, "%s: not a public key in PEM form", name);
-	bool ok = of_evp(pkey, out);
+	bool ok = sign_of_evp(pkey, out);
 	EVP_PKEY_free(pkey);
 	return ok ? RP_OK : rp_fail(err, RP_UNSUPPORTED, "%s: expected a key of Ed25519, P-256, P-384 or P-521", name);
 }
 
-rp_code rp_public_key_pem_sha256(const rp_public_key *key, char hex[65], rp_error *err)
+rp_code rp_public_key_pem(const rp_public_key *key, rp_buf *out, rp_error *err)
 {
-	EVP_PKEY *pkey = to_evp(key);
+	EVP_PKEY *pkey = sign_to_evp(key);
 	BIO *bio = BIO_new(BIO_s_mem());
 	char *text = NULL;
 	long n = pkey != NULL && bio != NULL && PEM_write_bio_PUBKEY(bio, pkey) == 1 ? BIO_get_mem_data(bio, &text) : 0;
-	unsigned char sum[RP_HASH_BYTES];
-	rp_sha256_once(text, n > 0 ? (size_t)n : 0, sum);
-	rp_hex(hex, sum, sizeof sum);
+	bool ok = n > 0 && rp_buf_add(out, text, (size_t)n);
 	BIO_free(bio);
 	EVP_PKEY_free(pkey);
-	return n > 0 ? RP_OK : rp_fail(err, RP_INTERNAL, "a public key cannot be written as PEM");
+	return ok ? RP_OK : rp_fail(err, RP_INTERNAL, "a public key cannot be written as PEM");
+}
+
+rp_code rp_public_key_pem_sha256(const rp_public_key *key, char hex[65], rp_error *err)
+{
+	unsigned char sum[RP_HASH_BYTES];
+	rp_buf text;
+	rp_buf_init(&text, 0);
+	rp_code code = rp_public_key_pem(key, &text, err);
+	if (code == RP_OK) {
+		rp_sha256_once(text.data, text.len, sum);
+		rp_hex(hex, sum, sizeof sum);
+	}
+	rp_buf_free(&text);
+	return code;
 }
 
 static bool coordinate(const cJSON *jwk, const char *member, size_t want, unsigned char *out)
@@ -247,7 +260,7 @@ static int raw_to_der(const rp_public_key *key, const unsigned char *sig, size_t
 
 static bool ecdsa_ok(const rp_public_key *key, const void *message, size_t n, const unsigned char *der, size_t der_n)
 {
-	EVP_PKEY *pkey = to_evp(key);
+	EVP_PKEY *pkey = sign_to_evp(key);
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	bool ok = pkey != NULL && ctx != NULL &&
 		EVP_DigestVerifyInit_ex(ctx, NULL, curves[key->kind].digest, NULL, NULL, pkey, NULL) == 1 &&

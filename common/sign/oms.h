@@ -1,4 +1,4 @@
-/* oms: OpenSSF model signatures v1.0, those made with a key.
+/* oms: OpenSSF model signatures v1.0, those made with a key: reading and writing.
  *
  * A sigstore bundle (JSON) around a DSSE envelope, whose payload is an in-toto statement: the sums of a model's files. Read here:
  * keys of P-256, P-384 and P-521; whole files by SHA-256 or BLAKE3, shards by SHA-256. Source: the OpenSSF model signing
@@ -38,6 +38,9 @@ rp_code rp_oms_verify(const char *name, const char *text, size_t n, const rp_pub
 /* Read a statement alone, whose signature is checked elsewhere. Free *out in any case. */
 rp_code rp_oms_statement(const char *name, const char *text, size_t n, rp_oms *out, rp_error *err);
 void rp_oms_free(rp_oms *oms);
+/* Sign whole files. Of what model gives, these are used: model, blake3, links, ignored, and files, which must be in the order of their
+ * paths. Appends the bundle to out. RP_UNSUPPORTED: an Ed25519 key. */
+rp_code rp_oms_sign(const rp_oms *model, const rp_identity *id, rp_buf *out, rp_error *err);
 /* Whether a path of the model lies under one that was left out. */
 bool rp_oms_ignores(const rp_oms *oms, const char *path);
 

@@ -78,24 +78,47 @@ rp_code rp_participant_id(const struct cJSON *jwk, char out[RP_PARTICIPANT], rp_
 bool rp_is_participant(const char *s);
 
 /* ---- identities: a secret key of one's own ---- */
+typedef enum rp_secret_form { RP_SECRET_IDENTITY, RP_SECRET_MINISIGN, RP_SECRET_SIGNIFY, RP_SECRET_PEM } rp_secret_form;
+
 typedef struct rp_identity {
-	rp_public_key key; /* Ed25519 (with a key id made from it) or P-256 */
-	char participant[RP_PARTICIPANT];
-	unsigned char secret[64]; /* Ed25519: seed and public key; P-256: the scalar in 32 bytes */
+	rp_public_key key; /* Ed25519 with the number its file gives, or one made from it */
+	rp_secret_form form; /* of the file it came from */
+	char participant[RP_PARTICIPANT]; /* "" for P-384 and P-521: peers have no such keys */
+	unsigned char secret[66]; /* Ed25519: seed and public key; a curve: the scalar, as long as a coordinate */
 	size_t n_secret;
 } rp_identity;
 
-rp_code rp_identity_new(rp_key_kind kind, rp_identity *out, rp_error *err);
+enum { RP_PASSPHRASE_MAX = 1024 };
+
+/* Asked when a secret key turns out to be encrypted. */
+typedef struct rp_passphrase {
+	rp_code (*ask)(void *context, const char *path, char out[RP_PASSPHRASE_MAX], rp_error *err); /* with its NUL */
+	void *context;
+} rp_passphrase;
+
+rp_code rp_identity_new(rp_key_kind kind, rp_identity *out, rp_error *err); /* Ed25519 or P-256 */
 /* The public half as a JWK; cJSON_Delete it. NULL: out of memory. */
 struct cJSON *rp_identity_jwk(const rp_identity *id);
 /* A new file of mode 0600; one that is there already is never replaced (RP_WRITE). created_ms: Unix time for its createdAt. */
 rp_code rp_identity_save(const rp_identity *id, const char *path, uint64_t created_ms, rp_error *err);
-/* An identity file, or a minisign secret key without password. RP_READ when others may read the file or it is another user's. */
-rp_code rp_identity_load(const char *path, rp_identity *out, rp_error *err);
+/* The same as minisign's secret key, encrypted: scrypt at the cost minisign takes (1 GiB of memory, less where there is less), which
+ * is paid again by each rp_identity_load. RP_UNSUPPORTED for another kind than Ed25519. */
+rp_code rp_identity_save_encrypted(const rp_identity *id, const char *path, const char *passphrase, rp_error *err);
+/* An identity file, a secret key of minisign or signify, or a PEM private key of Ed25519, P-256, P-384 or P-521. passphrase NULL: there
+ * is none to be had. RP_READ when others may read the file or it is another user's. RP_UNSUPPORTED: encrypted, and nobody to ask; or by
+ * signify, whose bcrypt_pbkdf no library here has. RP_FORMAT also for a wrong passphrase. */
+rp_code rp_identity_load(const char *path, const rp_passphrase *passphrase, rp_identity *out, rp_error *err);
+/* The same of its text; wiping that is the caller's. */
+rp_code rp_identity_parse(const char *name, const char *text, size_t n, const rp_passphrase *passphrase, rp_identity *out, rp_error *err);
+/* Ed25519, or ECDSA of P-256 as r || s. RP_UNSUPPORTED for others. */
 rp_code rp_identity_sign(const rp_identity *id, const void *message, size_t n, unsigned char sig[RP_SIG_BYTES], rp_error *err);
+/* ECDSA of any curve as X.509 has it, appended. RP_UNSUPPORTED for Ed25519. */
+rp_code rp_identity_sign_der(const rp_identity *id, const void *message, size_t n, rp_buf *sig, rp_error *err);
 void rp_identity_wipe(rp_identity *id);
-/* The public key as minisign and signify read it: a comment line and a line of base64. RP_UNSUPPORTED for P-256. */
+/* The public key as minisign and signify read it: a comment line and a line of base64. RP_UNSUPPORTED for a curve. */
 rp_code rp_identity_minisign_pub(const rp_identity *id, rp_buf *out, rp_error *err);
+/* The public key as PEM (SPKI), appended. */
+rp_code rp_public_key_pem(const rp_public_key *key, rp_buf *out, rp_error *err);
 
 /* ---- signatures of files ---- */
 typedef enum rp_filesig_kind {
@@ -126,5 +149,7 @@ rp_code rp_filesig_verify_bytes(const rp_filesig *s, const char *name, const cha
 	const rp_public_key *key, rp_error *err);
 /* A minisign signature (hashed form) of the file at path. trusted NULL: time and name, as minisign has them. */
 rp_code rp_minisign_sign(const rp_identity *id, const char *path, const char *trusted, uint64_t now_s, rp_buf *out, rp_error *err);
+/* A signify signature, of a file up to RP_FILESIG_WHOLE_MAX bytes. key_name: the secret key's path, whose name the comment leads to. */
+rp_code rp_signify_sign(const rp_identity *id, const char *key_name, const char *path, rp_buf *out, rp_error *err);
 
 #endif

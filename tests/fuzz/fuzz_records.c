@@ -43,11 +43,66 @@ static void filesig(const char *text, size_t n)
 	rp_filesig_verify_bytes(&s, "signature", "file", "x", 1, &key, &e);
 }
 
+/* What was read can be signed, and then reads the same. */
+static void sign_again(const rp_oms *oms)
+{
+	static rp_identity id;
+	rp_oms again;
+	rp_buf bundle;
+	rp_error e;
+	if (id.n_secret == 0 && rp_identity_new(RP_KEY_P256, &id, &e) != RP_OK)
+		abort();
+	rp_buf_init(&bundle, 0);
+	if (rp_oms_sign(oms, &id, &bundle, &e) != RP_OK || rp_oms_verify("bundle", bundle.data, bundle.len, &id.key, &again, &e) != RP_OK ||
+		again.n_files != oms->n_files || again.n_ignored != oms->n_ignored || strcmp(again.model, oms->model) != 0)
+		abort();
+	for (size_t i = 0; i < oms->n_files; i++)
+		if (strcmp(again.files[i].path, oms->files[i].path) != 0 || memcmp(again.files[i].digest, oms->files[i].digest, 32) != 0)
+			abort();
+	rp_oms_free(&again);
+	rp_buf_free(&bundle);
+}
+
+static rp_code passphrase(void *context, const char *path, char out[RP_PASSPHRASE_MAX], rp_error *err)
+{
+	(void)context;
+	(void)path;
+	(void)err;
+	memcpy(out, "secret", 7);
+	return RP_OK;
+}
+
+/* A secret key that is read can sign for its public half. Minisign's encryption and that of PKCS #8 cost as much as the key says: for
+ * these there is no passphrase here. */
+static void secret(const char *text, size_t n)
+{
+	const rp_passphrase asked = {passphrase, NULL};
+	bool pem = n > 14 && memcmp(text, "-----BEGIN EC ", 14) == 0;
+	rp_identity id;
+	rp_error e;
+	rp_buf sig;
+	if (rp_identity_parse("key", text, n, pem ? &asked : NULL, &id, &e) != RP_OK)
+		return;
+	rp_buf_init(&sig, 0);
+	if (id.key.kind == RP_KEY_ED25519) {
+		unsigned char raw[RP_SIG_BYTES];
+		if (rp_identity_sign(&id, "x", 1, raw, &e) != RP_OK || !rp_signature_ok(&id.key, RP_SIG_RAW, "x", 1, raw, sizeof raw))
+			abort();
+	} else if (rp_identity_sign_der(&id, "x", 1, &sig, &e) != RP_OK || !rp_signature_ok(&id.key, RP_SIG_DER, "x", 1, sig.data, sig.len)) {
+		abort();
+	}
+	rp_buf_free(&sig);
+	rp_identity_wipe(&id);
+}
+
 static void statement(const char *text, size_t n)
 {
 	rp_oms oms;
 	rp_error e;
-	if (rp_oms_statement("statement", text, n, &oms, &e) == RP_OK)
+	bool read = rp_oms_statement("statement", text, n, &oms, &e) == RP_OK;
+	if (read && !oms.sharded)
+		sign_again(&oms);
+	if (read)
 		for (size_t i = 0; i < oms.n_files; i++) {
 			const char *path = oms.files[i].path;
 			if (*path == '/' || strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/../") != NULL)
@@ -91,6 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		break;
 	case 's':
 		statement(text, n - 1);
+		break;
+	case 'p':
+		secret(text, n - 1);
 		break;
 	case 'k':
 		rp_public_key_parse("key", text, n - 1, &key, &e);

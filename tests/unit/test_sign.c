@@ -216,7 +216,7 @@ static void identity_round_trip(rp_key_kind kind)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(rp_identity_save(&id, path, 0, &err), RP_WRITE); /* never replaced */
-	assert_int_equal(rp_identity_load(path, &back, &err), RP_OK);
+	assert_int_equal(rp_identity_load(path, NULL, &back, &err), RP_OK);
 	assert_string_equal(back.participant, id.participant);
 	assert_memory_equal(back.secret, id.secret, id.n_secret);
 	assert_int_equal(rp_identity_sign(&back, "message", 7, sig, &err), RP_OK);
@@ -224,7 +224,7 @@ static void identity_round_trip(rp_key_kind kind)
 	assert_false(rp_signature_ok(&id.key, RP_SIG_RAW, "messagf", 7, sig, sizeof sig));
 	assert_false(rp_signature_ok(&id.key, RP_SIG_RAW, "message", 7, sig, sizeof sig - 1));
 	assert_int_equal(chmod(path, 0640), 0);
-	assert_int_equal(rp_identity_load(path, &back, &err), RP_READ);
+	assert_int_equal(rp_identity_load(path, NULL, &back, &err), RP_READ);
 	assert_non_null(strstr(err.msg, "chmod 600"));
 	unlink(path);
 	free(path);
@@ -244,7 +244,7 @@ static void identity_fails(const char *text, const char *says)
 	rp_identity id;
 	char *path = temporary("bad");
 	assert_int_equal(rp_write_file(path, text, strlen(text), 0600, &err), RP_OK);
-	assert_int_not_equal(rp_identity_load(path, &id, &err), RP_OK);
+	assert_int_not_equal(rp_identity_load(path, NULL, &id, &err), RP_OK);
 	if (strstr(err.msg, says) == NULL)
 		fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
 	unlink(path);
@@ -264,8 +264,70 @@ static void bad_identities(void **state)
 	identity_fails("{\"version\":1,\"algorithm\":\"Ed25519\",\"peerId\":\"peer:bbbbbbbbbbbbbbbbbbbbbbbb\"," PUB ",\"privateJwk\":{\"d\":\"" D1 "\"}}",
 		"peerId");
 	identity_fails("{\"version\":1,\"version\":1}", "twice");
-	identity_fails("untrusted comment: x\nAAAA\n", "expected an identity file");
-	identity_fails("", "expected an identity file");
+	identity_fails("untrusted comment: x\nAAAA\n", "expected a secret key");
+	identity_fails("", "expected a secret key");
+}
+
+static rp_code tell_passphrase(void *context, const char *path, char out[RP_PASSPHRASE_MAX], rp_error *e)
+{
+	const char *text = context;
+	if (text == NULL)
+		return rp_fail(e, RP_CANCELLED, "%s: nobody answers", path);
+	snprintf(out, RP_PASSPHRASE_MAX, "%s", text);
+	return RP_OK;
+}
+
+/* A key in minisign's form, encrypted with scrypt at its lowest cost, for the passphrase "pw". */
+#define SEALED "untrusted comment: x\n" \
+	"RWRTY0IyAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AgAAAAAAAAAAAAAEAAAAAEcQuIta2rYg6l568fjdP86cdFmDhHDq+URrjAv" \
+	"RTRpfO/d2yqRJuQdxUg0HY+jMoyZRCbeAWB5eOiBDBJwFvv34AIy5wvfIzJFp7abl5v0Y1U/CWh0VmV0biB4uRbYCrNkXikivM08Y=\n"
+
+static void parse_gives(const char *text, size_t n, char *passphrase, rp_code code, const char *says)
+{
+	rp_identity id;
+	const rp_passphrase asked = {tell_passphrase, passphrase};
+	err.msg[0] = '\0';
+	rp_code got = rp_identity_parse("key", text, n, strcmp(says, "no passphrase") == 0 ? NULL : &asked, &id, &err);
+	if (got != code || (code != RP_OK && strstr(err.msg, says) == NULL))
+		fail_msg("got %d \"%s\" for \"%s\"", (int)got, err.msg, says);
+	if (got == RP_OK) {
+		assert_int_equal(id.form, RP_SECRET_MINISIGN);
+		assert_string_equal(id.participant, "peer:43b79aea0bfc2a2f7443bb52");
+		rp_identity_wipe(&id);
+	}
+}
+
+static void encrypted_keys(void **state)
+{
+	(void)state;
+	char text[] = SEALED, right[] = "pw", wrong[] = "pW";
+	size_t n = strlen(text);
+	parse_gives(text, n, right, RP_OK, "");
+	parse_gives(text, n, wrong, RP_FORMAT, "the passphrase is wrong");
+	parse_gives(text, n, NULL, RP_CANCELLED, "nobody answers");
+	parse_gives(text, n, NULL, RP_UNSUPPORTED, "no passphrase");
+	for (size_t i = 0; i < n - 1; i++)
+		parse_gives(text, i, right, RP_FORMAT, "expected a secret key");
+	/* a byte of letters, limits, number, key and checksum each */
+	static const struct {
+		size_t at;
+		rp_code code;
+		const char *says;
+	} changes[] = {{2, RP_UNSUPPORTED, "not minisign's"}, {4, RP_UNSUPPORTED, "not minisign's"}, {45, RP_UNSUPPORTED, "wants more work"},
+		{53, RP_UNSUPPORTED, "wants more work"}, {10, RP_FORMAT, "passphrase is wrong"}, {56, RP_FORMAT, "passphrase is wrong"},
+		{100, RP_FORMAT, "passphrase is wrong"}, {157, RP_FORMAT, "passphrase is wrong"}};
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		unsigned char raw[158];
+		rp_buf changed;
+		rp_buf_init(&changed, 0);
+		const char *line = strchr(text, '\n') + 1;
+		assert_true(rp_base64_exact(RP_BASE64, line, strlen(line) - 1, raw, sizeof raw));
+		raw[changes[i].at] ^= 0x40;
+		rp_buf_adds(&changed, "untrusted comment: x\n");
+		rp_base64_append(RP_BASE64, raw, sizeof raw, &changed);
+		parse_gives(changed.data, changed.len, right, changes[i].code, changes[i].says);
+		rp_buf_free(&changed);
+	}
 }
 
 static void own_minisign(void **state)
@@ -342,7 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(numbers), cmocka_unit_test(strings_and_order), cmocka_unit_test(two_orders_two_digests),
 		cmocka_unit_test(fingerprints), cmocka_unit_test(utf16_lengths), cmocka_unit_test(base64_is_strict), cmocka_unit_test(participants),
-		cmocka_unit_test(bad_keys), cmocka_unit_test(identities), cmocka_unit_test(bad_identities), cmocka_unit_test(own_minisign),
+		cmocka_unit_test(bad_keys), cmocka_unit_test(identities), cmocka_unit_test(bad_identities), cmocka_unit_test(encrypted_keys), cmocka_unit_test(own_minisign),
 		cmocka_unit_test(bad_filesigs)};
 	return cmocka_run_group_tests(tests, NULL, remove_folder);
 }

@@ -120,9 +120,45 @@ static void other_hashes(void **state)
 	outcome(FILES, "sha256-sharded-10", names, RP_FORMAT, "algorithm");
 }
 
+/* What is signed reads back, and only with its own key. */
+static void signing(void **state)
+{
+	(void)state;
+	static const rp_key_kind kinds[] = {RP_KEY_P256, RP_KEY_ED25519};
+	rp_oms_file files[] = {{.path = "a \"b\"", .digest = {1}}, {.path = "sub/\xc3\xa9", .digest = {2}}};
+	const char *ignored[] = {".git", "model.sig"};
+	rp_oms model = {.model = "name", .blake3 = true, .ignored = ignored, .n_ignored = 2, .files = files, .n_files = 2}, back;
+	rp_identity id, other;
+	rp_error err;
+	rp_buf text;
+	rp_buf_init(&text, 0);
+	assert_int_equal(rp_identity_new(kinds[0], &id, &err), RP_OK);
+	assert_int_equal(rp_identity_new(kinds[0], &other, &err), RP_OK);
+	assert_int_equal(rp_oms_sign(&model, &id, &text, &err), RP_OK);
+	assert_int_equal(rp_oms_verify("s", text.data, text.len, &id.key, &back, &err), RP_OK);
+	assert_int_equal(back.n_files, 2);
+	assert_string_equal(back.model, "name");
+	assert_true(back.blake3 && !back.sharded && !back.links);
+	for (size_t i = 0; i < 2; i++) {
+		assert_string_equal(back.files[i].path, files[i].path);
+		assert_memory_equal(back.files[i].digest, files[i].digest, 32);
+	}
+	assert_true(rp_oms_ignores(&back, ".git/HEAD") && rp_oms_ignores(&back, "model.sig") && !rp_oms_ignores(&back, "model.sigh"));
+	rp_oms_free(&back);
+	assert_int_equal(rp_oms_verify("s", text.data, text.len, &other.key, &back, &err), RP_SIGNATURE);
+	rp_oms_free(&back);
+	rp_identity_wipe(&id);
+	assert_int_equal(rp_identity_new(kinds[1], &id, &err), RP_OK);
+	rp_buf_clear(&text);
+	assert_int_equal(rp_oms_sign(&model, &id, &text, &err), RP_UNSUPPORTED);
+	rp_buf_free(&text);
+	rp_identity_wipe(&id);
+	rp_identity_wipe(&other);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(shards), cmocka_unit_test(hostile_paths),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(signing), cmocka_unit_test(shards), cmocka_unit_test(hostile_paths),
 		cmocka_unit_test(other_hashes)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
