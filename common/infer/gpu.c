@@ -280,6 +280,31 @@ static void close_gpu(rp_gpu *g)
 	free(g);
 }
 
+typedef struct ask {
+	record_fn *make;
+	uint32_t rows, segs;
+} ask;
+
+/* Have threads compile what the first prompt and its answer will need, while weights are loaded. Nothing is recorded for good. */
+static rp_code ask_pipelines(rp_gpu *g, rp_error *err)
+{
+	uint32_t chunk = g->engine->chunk;
+	const ask list[] = { { record_body, 1, 1 }, { record_post, 1, 0 }, { record_body, chunk, 1 }, { record_post, 1, 1 } };
+	rp_code rc = RP_OK;
+	g->asking = true;
+	for (size_t i = 0; i < sizeof list / sizeof *list && rc == RP_OK; i++) {
+		rc = rp_vk_cmd_begin(g->one, 0, err);
+		if (rc == RP_OK)
+			rc = list[i].make(g, g->one, list[i].rows, list[i].segs, err);
+		if (rc == RP_OK && i == 1 && g->run.ring != NULL)
+			rc = rp_gpu_run_ask(g, g->one, err);
+		if (rc == RP_OK)
+			rc = rp_vk_cmd_end(g->one, err);
+	}
+	g->asking = false;
+	return rc;
+}
+
 /* Room for the first sequence and the recordings of decode, so that the first token waits for no compiler. */
 static rp_code prepare_decode(rp_gpu *g, rp_error *err)
 {
@@ -336,6 +361,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_fuse_init(g, err);
+	if (rc == RP_OK && !rp_vk_on_paper(g->vk))
+		rc = ask_pipelines(g, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_weights_load(e, g->vk, &g->weights, err);
 	return rc == RP_OK ? prepare_decode(g, err) : rc;

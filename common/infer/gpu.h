@@ -109,6 +109,7 @@ typedef struct rp_gpu {
 	int layer;              /* for notes (vk/paper.h): the layer that is being recorded, -1 outside; the operation, when it is one */
 	const rp_op *op;
 	const char *why_variant, *not_variant; /* of the choice of kernels; NULL: nothing was rejected */
+	bool asking;            /* what is recorded only asks for its pipelines */
 } rp_gpu;
 
 /* ---- recording (gpu_record.c) ---- */
@@ -138,6 +139,7 @@ rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
 /* ---- decode: gpu_run.c records, gpu_decode.c runs ---- */
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);
 void rp_gpu_run_free(rp_gpu *g);
+rp_code rp_gpu_run_ask(rp_gpu *g, rp_vk_cmd *c, rp_error *err); /* the greedy token, while g->asking */
 /* Make the recording of a token unless it is there. Nothing submitted may still run. */
 rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, rp_error *err);
 /* The same for copies of the states of the sequence in that slot to saved[0], saved[1]; *any: there are such states. */

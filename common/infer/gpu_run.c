@@ -163,6 +163,11 @@ static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_gpu_step kind, rp_error *
 	return rc == RP_OK ? record_sample(g, c, &s, kind == RP_GPU_PENALISED, err) : rc;
 }
 
+rp_code rp_gpu_run_ask(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
+{
+	return record_step(g, c, RP_GPU_GREEDY, err);
+}
+
 /* Recordings of before hold buffers that are gone. */
 static void forget(rp_gpu_run *r)
 {

@@ -1,10 +1,13 @@
 /* Weights on the device: matrices repacked row by row into ranges that can be bound, vectors as float32. */
 #include "infer/gpu.h"
+#include "infer/pool.h"
 #include "infer/repack.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* The grid of a matrix product has at most this many workgroups of four rows in a dimension. */
 enum { MOST_ROWS = 65535 * RP_MATVEC_ROWS };
@@ -100,10 +103,13 @@ rp_code rp_gpu_weights_list(const rp_engine *e, const rp_vk_info *device, rp_gpu
 	return rc;
 }
 
-/* ---- loading ---- */
+/* ---- loading: threads repack a few rows each into what the device copies while they go on with the next rows ---- */
+enum { LOADERS = 8, ALONE = 1 << 17 }; /* bytes that are not worth waking anyone for */
+
 typedef struct loader {
 	const rp_engine *e;
 	rp_vk *vk;
+	rp_pool *pool;
 	char *raw; /* file bytes of a tensor that is not mapped; grows */
 	size_t raw_size;
 	uint64_t done, total;
@@ -136,6 +142,39 @@ static rp_code step(loader *l, uint64_t bytes, rp_error *err)
 	return rp_engine_cancelled(l->e) ? rp_fail(err, RP_CANCELLED, "stopped while loading weights") : RP_OK;
 }
 
+typedef struct repack {
+	const rp_gpu_weight *w;
+	const char *from;
+	char *to;
+} repack;
+
+static void repack_part(void *user, size_t first, size_t last, uint32_t worker)
+{
+	const repack *r = user;
+	(void)worker;
+	rp_repack_rows(r->w->tensor->dtype, r->from + first * r->w->file_row, last - first, r->w->k, r->to + first * r->w->stride);
+}
+
+static void repack_rows(loader *l, const rp_gpu_weight *w, const char *from, uint64_t n, void *to)
+{
+	repack r = { w, from, to };
+	if (n * w->stride <= ALONE)
+		repack_part(&r, 0, (size_t)n, 0);
+	else
+		rp_pool_run(l->pool, repack_part, &r, (size_t)n);
+}
+
+/* The system may begin to read what is wanted next. */
+static void read_ahead(const loader *l, const rp_tensor *t)
+{
+	char *map = (char *)(uintptr_t)rp_tensor_map(l->e->graph->model, t);
+	long page = sysconf(_SC_PAGESIZE);
+	if (map == NULL || page <= 0)
+		return;
+	size_t before = (uintptr_t)map % (size_t)page;
+	posix_madvise(map - before, (size_t)t->size + before, POSIX_MADV_WILLNEED); /* only advice */
+}
+
 static rp_code load_rows(loader *l, const rp_gpu_weight *w, const rp_gpu_range *r, rp_error *err)
 {
 	uint64_t at_once = rp_vk_write_max(l->vk) / w->stride;
@@ -154,7 +193,7 @@ static rp_code load_rows(loader *l, const rp_gpu_weight *w, const rp_gpu_range *
 		if (rc != RP_OK)
 			break;
 		if (!paper)
-			rp_repack_rows(w->tensor->dtype, from, n, w->k, to);
+			repack_rows(l, w, from, n, to);
 		rc = rp_vk_write_end(l->vk, err);
 		if (rc == RP_OK)
 			rc = step(l, n * w->stride, err);
@@ -179,9 +218,12 @@ static rp_code load_vector(loader *l, const rp_gpu_weight *w, rp_error *err)
 rp_code rp_gpu_weights_load(const rp_engine *e, rp_vk *vk, rp_gpu_weights *w, rp_error *err)
 {
 	loader l = { .e = e, .vk = vk, .total = w->bytes };
-	rp_code rc = RP_OK;
+	long threads = sysconf(_SC_NPROCESSORS_ONLN);
+	rp_code rc = rp_pool_new(threads > LOADERS ? LOADERS : 0, &l.pool, err);
 	for (size_t i = 0; i < w->n && rc == RP_OK; i++) {
 		rp_gpu_weight *one = &w->v[i];
+		if (i + 1 < w->n && !rp_vk_on_paper(vk))
+			read_ahead(&l, w->v[i + 1].tensor);
 		for (uint32_t r = 0; r < one->n_ranges && rc == RP_OK; r++) {
 			rc = rp_vk_buf_new(vk, RP_VK_LOCAL, one->ranges[r].rows * one->stride, one->tensor->name, &one->ranges[r].buf, err);
 			if (rc == RP_OK && one->role == RP_GPU_MATRIX)
@@ -190,6 +232,7 @@ rp_code rp_gpu_weights_load(const rp_engine *e, rp_vk *vk, rp_gpu_weights *w, rp
 		if (rc == RP_OK && one->role != RP_GPU_MATRIX)
 			rc = load_vector(&l, one, err);
 	}
+	rp_pool_free(l.pool);
 	free(l.raw);
 	return rc;
 }

@@ -67,6 +67,8 @@ void rp_work_why(rp_work *w, const char *why, const char *rejected)
 rp_code rp_work_dispatch(rp_work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err)
 {
 	rp_vk_pipeline *p = NULL;
+	if (w->g->asking)
+		return rp_vk_pipeline_ask(w->g->vk, w->kernel, w->constants, w->n_constants, NULL, rp_work_wide(w), err);
 	rp_code rc = rp_vk_pipeline_get(w->g->vk, w->kernel, w->constants, w->n_constants, NULL, rp_work_wide(w), &p, err);
 	if (rc != RP_OK)
 		return rc;

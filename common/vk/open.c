@@ -285,6 +285,7 @@ void rp_vk_close(rp_vk *vk)
 {
 	if (vk == NULL)
 		return;
+	rp_vk_compiler_close(vk);
 	if (vk->device != VK_NULL_HANDLE && vk->DestroyDevice != NULL) {
 		if (vk->DeviceWaitIdle != NULL)
 			vk->DeviceWaitIdle(vk->device);

@@ -146,12 +146,14 @@ static rp_code check_size(rp_vk *vk, const rp_kernel *k, const uint32_t size[3],
 	return RP_OK;
 }
 
-static rp_code compile(rp_vk *vk, rp_vk_pipeline *p, rp_error *err)
+void rp_vk_compile(rp_vk *vk, rp_vk_pipeline *p)
 {
 	const rp_kernel *k = p->module->kernel;
 	VkSpecializationMapEntry *map = rp_alloc_array(k->n_constants, sizeof *map);
-	if (map == NULL)
-		return rp_no_memory(err, k->n_constants * sizeof *map, k->name);
+	if (map == NULL) {
+		p->result = VK_ERROR_OUT_OF_HOST_MEMORY;
+		return;
+	}
 	for (uint32_t i = 0; i < k->n_constants; i++)
 		map[i] = (VkSpecializationMapEntry){ .constantID = k->constants[i].id, .offset = i * 4, .size = 4 };
 	VkSpecializationInfo special = { .mapEntryCount = k->n_constants, .pMapEntries = map, .dataSize = k->n_constants * 4u,
@@ -167,11 +169,8 @@ static rp_code compile(rp_vk *vk, rp_vk_pipeline *p, rp_error *err)
 		if (p->workgroup[0] % p->subgroup_size == 0)
 			info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
 	}
-	VkResult r = vk->CreateComputePipelines(vk->device, vk->cache, 1, &info, NULL, &p->handle);
+	p->result = vk->CreateComputePipelines(vk->device, vk->cache, 1, &info, NULL, &p->handle);
 	free(map);
-	if (r != VK_SUCCESS)
-		return rp_vk_fail(vk, err, r, "cannot compile the kernel %s", k->name);
-	return vk->validate ? rp_vk_check(vk, NULL, err) : RP_OK;
 }
 
 static void pipeline_free(rp_vk *vk, rp_vk_pipeline *p)
@@ -193,7 +192,8 @@ static rp_vk_pipeline *find(rp_vk *vk, const rp_vk_pipeline *want)
 	return NULL;
 }
 
-rp_code rp_vk_pipeline_get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
+/* Found, or made and asked for. */
+static rp_code get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
 	uint32_t subgroup_size, rp_vk_pipeline **out, rp_error *err)
 {
 	rp_vk_module *m = NULL;
@@ -214,17 +214,39 @@ rp_code rp_vk_pipeline_get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *con
 	if (rc == RP_OK)
 		rc = check_size(vk, k, p->workgroup, &p->subgroup_size, err);
 	rp_vk_pipeline *known = rc == RP_OK ? find(vk, p) : NULL;
-	if (rc == RP_OK && known == NULL)
-		rc = compile(vk, p, err);
+	if (rc == RP_OK)
+		rc = rp_vk_compiler_open(vk, err);
 	if (rc != RP_OK || known != NULL) {
 		pipeline_free(vk, p);
 	} else {
 		p->next = vk->pipelines;
 		vk->pipelines = known = p;
+		rp_vk_compiler_ask(vk, p);
 	}
 	if (rc == RP_OK)
 		*out = known;
 	return rc;
+}
+
+rp_code rp_vk_pipeline_ask(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
+	uint32_t subgroup_size, rp_error *err)
+{
+	rp_vk_pipeline *p = NULL;
+	return get(vk, k, consts, n, workgroup, subgroup_size, &p, err);
+}
+
+rp_code rp_vk_pipeline_get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
+	uint32_t subgroup_size, rp_vk_pipeline **out, rp_error *err)
+{
+	rp_vk_pipeline *p = NULL;
+	rp_code rc = get(vk, k, consts, n, workgroup, subgroup_size, &p, err);
+	if (rc != RP_OK)
+		return rc;
+	rp_vk_compiler_wait(vk, p);
+	if (p->result != VK_SUCCESS)
+		return rp_vk_fail(vk, err, p->result, "cannot compile the kernel %s", k->name);
+	*out = p;
+	return vk->validate ? rp_vk_check(vk, NULL, err) : RP_OK;
 }
 
 const rp_kernel *rp_vk_pipeline_kernel(const rp_vk_pipeline *p)

@@ -7,6 +7,7 @@
 
 #include "vk/vk.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* Entry points come from the loader (global), from the instance, and from the device: the last skip the loader's dispatch. */
@@ -119,7 +120,22 @@ struct rp_vk_pipeline {
 	uint32_t workgroup[3], subgroup_size;
 	uint32_t *values; /* of every constant of the kernel */
 	struct rp_vk_pipeline *next;
+	/* guarded by the compiler's lock: */
+	enum { RP_VK_ASKED, RP_VK_COMPILING, RP_VK_COMPILED } state;
+	VkResult result;
+	struct rp_vk_pipeline *next_asked;
 };
+
+/* Threads that compile what is asked for, started as there is work. */
+enum { RP_VK_COMPILERS = 16 };
+typedef struct rp_vk_compiler {
+	pthread_mutex_t lock;
+	pthread_cond_t asked, compiled;
+	rp_vk_pipeline *first, *last; /* asked for */
+	pthread_t threads[RP_VK_COMPILERS];
+	uint32_t n_asked, n_threads, idle, most; /* n_asked: nobody has begun; idle: threads that wait for work */
+	bool made, stop;
+} rp_vk_compiler;
 
 typedef struct rp_vk_range { /* what a descriptor or a hazard covers */
 	uint64_t serial, offset, size;
@@ -186,6 +202,7 @@ struct rp_vk {
 	unsigned char cache_digest[32]; /* of the data last read or written: unchanged data is not written again */
 	rp_vk_module *modules;
 	rp_vk_pipeline *pipelines;
+	rp_vk_compiler compiler;
 	rp_vk_set *sets[RP_VK_SET_BUCKETS];
 	rp_vk_set_pool *set_pools;
 	struct rp_vk_paper *paper; /* NULL on a real device (paper.c) */
@@ -202,6 +219,13 @@ void rp_vk_memory_close(rp_vk *vk);
 void rp_vk_cache_open(rp_vk *vk, const char *dir, const char *tag);
 void rp_vk_cache_close(rp_vk *vk);
 void rp_vk_pipelines_close(rp_vk *vk);
+
+/* compiler.c. Compile p, on this thread: the result is kept in p. */
+void rp_vk_compile(rp_vk *vk, rp_vk_pipeline *p);
+rp_code rp_vk_compiler_open(rp_vk *vk, rp_error *err);
+void rp_vk_compiler_close(rp_vk *vk); /* waits for what is being compiled, drops the rest */
+void rp_vk_compiler_ask(rp_vk *vk, rp_vk_pipeline *p);
+void rp_vk_compiler_wait(rp_vk *vk, rp_vk_pipeline *p); /* p is compiled by then; by this thread when no other has begun */
 
 rp_code rp_vk_set_get(rp_vk *vk, const rp_vk_module *m, const rp_vk_bind *binds, VkDescriptorSet *out, rp_error *err);
 void rp_vk_sets_drop(rp_vk *vk, uint64_t serial); /* all sets that hold that buffer */

@@ -186,6 +186,10 @@ static inline uint32_t rp_vk_f32_bits(float f)
  * RP_UNSUPPORTED: the kernel needs a feature or size the device lacks. RP_INTERNAL: an unknown constant, a group but 0. */
 rp_code rp_vk_pipeline_get(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
 	uint32_t subgroup_size, rp_vk_pipeline **out, rp_error *err);
+/* The same in advance: threads compile what is asked for, and the one that gets it waits only for what is left to do. What goes
+ * wrong in a compiler is told to the one that gets it. With validation it is compiled at once. */
+rp_code rp_vk_pipeline_ask(rp_vk *vk, const rp_kernel *k, const rp_vk_const *consts, size_t n, const uint32_t workgroup[3],
+	uint32_t subgroup_size, rp_error *err);
 const rp_kernel *rp_vk_pipeline_kernel(const rp_vk_pipeline *p);
 
 /* ---- recorded work ----

@@ -375,6 +375,48 @@ static void makes_pipelines(void **state)
 	close_checked(vk);
 }
 
+static PFN_vkCreateComputePipelines create_pipelines;
+static atomic_uint created;
+
+/* What is to multiply by 13 cannot be compiled. */
+static VKAPI_ATTR VkResult VKAPI_CALL no_thirteen(VkDevice d, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *info,
+	const VkAllocationCallbacks *a, VkPipeline *out)
+{
+	const uint32_t *values = info->stage.pSpecializationInfo->pData;
+	created++;
+	for (size_t i = 0; i < info->stage.pSpecializationInfo->dataSize / sizeof *values; i++)
+		if (values[i] == 13)
+			return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+	return create_pipelines(d, cache, n, info, a, out);
+}
+
+static void compiles_in_advance(void **state)
+{
+	(void)state;
+	enum { N = 24 };
+	rp_error err;
+	rp_vk *vk = NULL;
+	OK(rp_vk_open(NULL, &vk, &err)); /* with validation there are no threads */
+	create_pipelines = vk->CreateComputePipelines;
+	vk->CreateComputePipelines = no_thirteen;
+	created = 0;
+	for (int round = 0; round < 2; round++) /* asked for twice, compiled once */
+		for (uint32_t i = 0; i < N; i++)
+			OK(rp_vk_pipeline_ask(vk, &reverse, &(rp_vk_const){ "K", 100 + i }, 1, NULL, 0, &err));
+	OK(rp_vk_pipeline_ask(vk, &reverse, &(rp_vk_const){ "K", 13 }, 1, NULL, 0, &err));
+	rp_vk_pipeline *p[N], *q = NULL;
+	for (uint32_t i = N; i-- > 0;) {
+		OK(rp_vk_pipeline_get(vk, &reverse, &(rp_vk_const){ "K", 100 + i }, 1, NULL, 0, &p[i], &err));
+		assert_true(p[i]->handle != VK_NULL_HANDLE);
+	}
+	BAD(rp_vk_pipeline_get(vk, &reverse, &(rp_vk_const){ "K", 13 }, 1, NULL, 0, &q, &err), RP_NO_MEMORY, "cannot compile the kernel");
+	assert_int_equal(created, N + 1);
+	BAD(rp_vk_pipeline_ask(vk, &reverse, &(rp_vk_const){ "NOPE", 1 }, 1, NULL, 0, &err), RP_INTERNAL, "no constant NOPE");
+	for (uint32_t i = 0; i < N; i++) /* nobody gets these */
+		OK(rp_vk_pipeline_ask(vk, &reverse, &(rp_vk_const){ "K", 200 + i }, 1, NULL, 0, &err));
+	rp_vk_close(vk);
+}
+
 /* ---- recorded work ---- */
 static void orders_what_depends(void **state)
 {
@@ -702,7 +744,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = { cmocka_unit_test(lists_devices), cmocka_unit_test(opens_again_and_again),
 		cmocka_unit_test(moves_bytes_directly), cmocka_unit_test(moves_bytes_through_staging),
-		cmocka_unit_test(cuts_blocks_into_buffers), cmocka_unit_test(counts_memory), cmocka_unit_test(makes_pipelines),
+		cmocka_unit_test(cuts_blocks_into_buffers), cmocka_unit_test(counts_memory), cmocka_unit_test(makes_pipelines), cmocka_unit_test(compiles_in_advance),
 		cmocka_unit_test(orders_what_depends), cmocka_unit_test(refuses_wrong_bindings),
 		cmocka_unit_test(forgets_sets_with_their_buffers), cmocka_unit_test(tells_time), cmocka_unit_test(keeps_a_pipeline_cache),
 		cmocka_unit_test(loses_the_device), cmocka_unit_test(validation_sees_hazards), cmocka_unit_test(validation_sees_leaks) };
