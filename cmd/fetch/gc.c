@@ -148,8 +148,7 @@ static rp_code remove_all(const fetch_state *s, const found *f, rp_error *err)
 			rp_jsonw w;
 			rp_buf text;
 			fetch_json_begin(&w, &text, "removed");
-			rp_jsonw_key(&w, "path");
-			rp_jsonw_str(&w, f->paths[i]);
+			rp_jsonw_pair_str(&w, "path", f->paths[i]);
 			rp_code rc = fetch_json_end(&w, &text, err);
 			if (rc != RP_OK)
 				return rc;

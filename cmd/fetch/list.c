@@ -23,16 +23,12 @@ static void json_line(const char *id, const char *name, const char *kind, const 
 	rp_jsonw w;
 	rp_buf text;
 	fetch_json_begin(&w, &text, kind);
-	rp_jsonw_key(&w, "id");
-	rp_jsonw_str(&w, id);
-	rp_jsonw_key(&w, "name");
-	rp_jsonw_str(&w, name);
+	rp_jsonw_pair_str(&w, "id", id);
+	rp_jsonw_pair_str(&w, "name", name);
 	if (base != NULL) {
-		rp_jsonw_key(&w, "base");
-		rp_jsonw_str(&w, base);
+		rp_jsonw_pair_str(&w, "base", base);
 	}
-	rp_jsonw_key(&w, "state");
-	rp_jsonw_str(&w, json_words[here]);
+	rp_jsonw_pair_str(&w, "state", json_words[here]);
 	rp_jsonw_key(&w, "bytes");
 	if (bytes > 0)
 		rp_jsonw_u64(&w, bytes);

@@ -49,10 +49,8 @@ void fetch_json_begin(rp_jsonw *w, rp_buf *text, const char *type)
 	rp_buf_init(text, 64 << 10);
 	rp_jsonw_init(w, text);
 	rp_jsonw_object(w);
-	rp_jsonw_key(w, "schema");
-	rp_jsonw_str(w, FETCH_SCHEMA);
-	rp_jsonw_key(w, "type");
-	rp_jsonw_str(w, type);
+	rp_jsonw_pair_str(w, "schema", FETCH_SCHEMA);
+	rp_jsonw_pair_str(w, "type", type);
 }
 
 rp_code fetch_json_end(rp_jsonw *w, rp_buf *text, rp_error *err)
@@ -64,12 +62,6 @@ rp_code fetch_json_end(rp_jsonw *w, rp_buf *text, rp_error *err)
 	return rc;
 }
 
-static void number(rp_jsonw *w, const char *key, uint64_t v)
-{
-	rp_jsonw_key(w, key);
-	rp_jsonw_u64(w, v);
-}
-
 static void json_event(const rp_fetch_event *e)
 {
 	static const char *const types[] = {"note", "progress", "file", "plan"};
@@ -77,22 +69,22 @@ static void json_event(const rp_fetch_event *e)
 	rp_jsonw w;
 	fetch_json_begin(&w, &text, types[e->kind]);
 	if (e->kind == RP_FETCH_PLAN) {
-		number(&w, "needed", e->total);
-		number(&w, "present", e->verified);
-		number(&w, "fetch", e->total - e->verified);
-		number(&w, "free", e->room);
+		rp_jsonw_pair_u64(&w, "needed", e->total);
+		rp_jsonw_pair_u64(&w, "present", e->verified);
+		rp_jsonw_pair_u64(&w, "fetch", e->total - e->verified);
+		rp_jsonw_pair_u64(&w, "free", e->room);
 	} else if (e->kind == RP_FETCH_PROGRESS) {
-		number(&w, "total", e->total);
-		number(&w, "verified", e->verified);
-		number(&w, "present", e->at_start);
-		number(&w, "received", e->received);
-		rp_jsonw_key(&w, "rate");
-		rp_jsonw_f64(&w, e->rate);
-		number(&w, "sources", e->sources);
-		number(&w, "connections", e->connections);
+		rp_jsonw_pair_u64(&w, "total", e->total);
+		rp_jsonw_pair_u64(&w, "verified", e->verified);
+		rp_jsonw_pair_u64(&w, "present", e->at_start);
+		rp_jsonw_pair_u64(&w, "received", e->received);
+		rp_jsonw_pair_f64(&w, "rate", e->rate);
+		rp_jsonw_pair_u64(&w, "sources", e->sources);
+		rp_jsonw_pair_u64(&w, "connections", e->connections);
 	} else {
-		rp_jsonw_key(&w, e->kind == RP_FETCH_FILE ? "path" : "text");
-		rp_jsonw_str(&w, e->text);
+		rp_jsonw_pair_str(&w, e->kind == RP_FETCH_FILE ? "path" : "text", e->text);
+		if (e->kind == RP_FETCH_FILE)
+			rp_jsonw_pair_str(&w, "check", e->check);
 	}
 	fetch_json_end(&w, &text, NULL);
 }
@@ -135,8 +127,7 @@ rp_code fetch_write_path(const fetch_state *s, const char *path, rp_error *err)
 		return RP_OK;
 	if (s->o.json) {
 		fetch_json_begin(&w, &text, "done");
-		rp_jsonw_key(&w, "path");
-		rp_jsonw_str(&w, path);
+		rp_jsonw_pair_str(&w, "path", path);
 		return fetch_json_end(&w, &text, err);
 	}
 	rp_buf_init(&text, 0);
@@ -151,10 +142,8 @@ void fetch_write_error_json(const rp_error *error)
 	rp_buf text;
 	rp_jsonw w;
 	fetch_json_begin(&w, &text, "error");
-	rp_jsonw_key(&w, "code");
-	rp_jsonw_str(&w, rp_code_word(error->code));
-	number(&w, "exit", (uint64_t)error->code);
-	rp_jsonw_key(&w, "message");
-	rp_jsonw_str(&w, error->msg);
+	rp_jsonw_pair_str(&w, "code", rp_code_word(error->code));
+	rp_jsonw_pair_u64(&w, "exit", (uint64_t)error->code);
+	rp_jsonw_pair_str(&w, "message", error->msg);
 	fetch_json_end(&w, &text, NULL);
 }

@@ -11,13 +11,14 @@
 typedef enum rp_fetch_kind {
 	RP_FETCH_NOTE,     /* text: a state change worth a line: a source dropped, a restart, a wait */
 	RP_FETCH_PROGRESS, /* figures */
-	RP_FETCH_FILE,     /* text: path of a file that got its final name */
+	RP_FETCH_FILE,     /* text: path of a file that got its final name; check: by which hash it was found right */
 	RP_FETCH_PLAN,     /* with dry_run, once a group of files: total, verified (what is here), room */
 } rp_fetch_kind;
 
 typedef struct rp_fetch_event {
 	rp_fetch_kind kind;
 	const char *text;
+	const char *check; /* of FILE: "sha256", "blake3", "git-sha1", or "none" */
 	uint64_t total, verified; /* bytes; total 0: not known */
 	uint64_t received;        /* from the network, in this run */
 	uint64_t at_start;        /* of verified: what was there */
@@ -36,6 +37,8 @@ typedef struct rp_fetch_opts {
 	const char *site;     /* base of the catalogue's addresses that begin with a slash; NULL: the catalogue's own, or replo.id */
 	const char *output;   /* -o: path of the file, or folder of a model; NULL: in the store */
 	const char *sha256;   /* of the one file, 64 hexadecimal digits; NULL: not known */
+	const char *git_sha1; /* of the one file, the id of its git blob, 40 hexadecimal digits; NULL: not known */
+	bool hub;             /* the server is a Hub: an ETag of 40 digits is such an id */
 	rp_strings mirrors, headers;
 	unsigned connections; /* 1 to RP_JOB_MAX_CONNECTIONS */
 	unsigned streams;     /* of one HTTP/2 connection at once; 0: 1 */

@@ -1,29 +1,12 @@
-/* Hugging Face and what speaks like it: /api/models/REPO/revision/REV?blobs=true lists files with sizes and, for large ones, their
- * SHA-256; /REPO/resolve/REV/PATH gives them, and says size and hash in X-Linked-Size and X-Linked-Etag. $HF_ENDPOINT names another
- * host, $HF_TOKEN goes to that host alone. */
-#include <fnmatch.h>
+/* Hugging Face and what speaks like it: /REPO/resolve/REV/PATH gives files, and says size and hash in X-Linked-Size and X-Linked-Etag,
+ * or in ETag the id of a git blob. Lists of files are in fetch_hub.c. $HF_ENDPOINT names another host, $HF_TOKEN goes to that host alone. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "model/json.h"
-#include "store/fetch_impl.h"
+#include "store/hub.h"
 
-enum { MAX_LIST_BYTES = 16 << 20, MAX_FILES = 20000 };
-
-typedef struct hf {
-	const rp_fetch_opts *o;
-	rp_fetch_opts own; /* with the token */
-	rp_net *net;
-	const char *endpoint;
-	char *repo, *revision, *path; /* path: NULL for all files */
-	char *folder;                 /* below models/ in the store */
-	char *token;
-	const char **headers;
-	rp_error *err;
-} hf;
-
-static rp_code parse(hf *h, const char *source)
+static rp_code parse(rp_hub *h, const char *source)
 {
 	const char *text = source + 3, *slash = strchr(text, '/'), *at;
 	size_t n = slash != NULL ? (size_t)(slash - text) + 1 + strcspn(slash + 1, "/@") : 0;
@@ -54,13 +37,14 @@ static rp_code parse(hf *h, const char *source)
 	return h->folder != NULL ? RP_OK : rp_no_memory(h->err, 0, "a name");
 }
 
-static rp_code start(hf *h)
+static rp_code start(rp_hub *h)
 {
 	const char *endpoint = getenv("HF_ENDPOINT"), *token = getenv("HF_TOKEN");
 	h->endpoint = endpoint != NULL && *endpoint != '\0' ? endpoint : "https://huggingface.co";
 	if (!rp_net_is_http(h->endpoint))
 		return rp_fail(h->err, RP_USAGE, "HF_ENDPOINT: expected an http or https address");
 	h->own = *h->o;
+	h->own.hub = true;
 	if (token != NULL && *token != '\0') {
 		h->token = rp_asprintf("Authorization: Bearer %s", token);
 		h->headers = rp_alloc_array(h->o->headers.n + 1, sizeof *h->headers);
@@ -76,8 +60,7 @@ static rp_code start(hf *h)
 	return rp_fetch_net(&h->own, &h->net, h->err);
 }
 
-/* Percent-encode what a path may hold besides its slashes. */
-static char *encoded(const char *path)
+char *rp_hub_encoded(const char *path)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-~/";
 	rp_buf b;
@@ -91,8 +74,7 @@ static char *encoded(const char *path)
 	return rp_buf_take(&b, NULL);
 }
 
-/* Folders and the name of a path that came from outside; false when it could lead anywhere else. */
-static bool path_is_plain(const char *path)
+bool rp_hub_path_is_plain(const char *path)
 {
 	size_t depth = 0;
 	if (rp_utf8_valid(path, strlen(path)) != strlen(path))
@@ -107,7 +89,7 @@ static bool path_is_plain(const char *path)
 	}
 }
 
-static rp_code target_of(const hf *h, const char *path, bool many, rp_target *out)
+rp_code rp_hub_target(const rp_hub *h, const char *path, bool many, rp_target *out)
 {
 	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
 	int n = slash != NULL ? (int)(slash - path) : 0;
@@ -137,22 +119,19 @@ static rp_code target_of(const hf *h, const char *path, bool many, rp_target *ou
 	return rc;
 }
 
-static rp_code fetch_one(hf *h, const char *path, const char *sha256, const char *revision, bool many, char **final)
+rp_code rp_hub_fetch_one(rp_hub *h, const char *path, const char *revision, bool many, char **final)
 {
 	rp_target target = {.folder = -1};
-	rp_fetch_opts own = h->own;
 	char shown[300];
-	if (!path_is_plain(path))
+	if (!rp_hub_path_is_plain(path))
 		return rp_fail(h->err, RP_FORMAT, "hf:%s: '%s' is not a path this program would write", h->repo, rp_show(shown, sizeof shown, path, strlen(path)));
-	if (sha256 != NULL)
-		own.sha256 = sha256;
-	char *safe = encoded(path);
+	char *safe = rp_hub_encoded(path);
 	char *url = safe != NULL ? rp_asprintf("%s/%s/resolve/%s/%s", h->endpoint, h->repo, revision, safe) : NULL;
-	rp_code rc = url != NULL ? target_of(h, path, many, &target) : rp_no_memory(h->err, 0, "a URL");
+	rp_code rc = url != NULL ? rp_hub_target(h, path, many, &target) : rp_no_memory(h->err, 0, "a URL");
 	if (rc == RP_OK) {
-		rc = rp_fetch_present(&own, &target, h->err);
+		rc = rp_fetch_present(&h->own, &target, h->err);
 		if (rc == RP_NOT_FOUND)
-			rc = rp_fetch_to(&own, h->net, url, &target, h->err);
+			rc = rp_fetch_to(&h->own, h->net, url, &target, h->err);
 	}
 	if (rc == RP_OK && final != NULL && (*final = rp_strdup(target.path)) == NULL)
 		rc = rp_no_memory(h->err, 0, "a path");
@@ -162,69 +141,16 @@ static rp_code fetch_one(hf *h, const char *path, const char *sha256, const char
 	return rc;
 }
 
-static rp_code fetch_listed(hf *h, const rp_json_at *top)
-{
-	const cJSON *files = rp_json_field(top, "siblings");
-	const char *commit;
-	size_t n = 0;
-	rp_code rc = rp_json_need_string(top, "sha", &commit);
-	if (rc == RP_OK && strspn(commit, "0123456789abcdef") != strlen(commit))
-		rc = rp_json_wrong(top, "sha", rp_json_field(top, "sha"), "a commit");
-	if (rc == RP_OK && (!cJSON_IsArray(files) || cJSON_GetArraySize(files) > MAX_FILES))
-		rc = rp_json_wrong(top, "siblings", files, "an array of at most 20000 files");
-	for (const cJSON *v = rc == RP_OK ? files->child : NULL; v != NULL && rc == RP_OK; v = v->next) {
-		const char *path, *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(v, "lfs"), "sha256"));
-		rp_json_at at = {.file = top->file, .where = "siblings[].", .object = v, .err = top->err};
-		rc = rp_json_need_string(&at, "rfilename", &path);
-		if (rc != RP_OK || (h->path != NULL && fnmatch(h->path, path, FNM_PATHNAME) != 0))
-			continue;
-		n++;
-		rc = fetch_one(h, path, sha256, commit, true, NULL);
-	}
-	if (rc == RP_OK && n == 0)
-		rc = rp_fail(h->err, RP_NOT_FOUND, "hf:%s: no file fits %s", h->repo, h->path != NULL ? h->path : "");
-	return rc;
-}
-
-static rp_code fetch_many(hf *h, char **path)
-{
-	rp_buf text;
-	cJSON *json;
-	char *url = rp_asprintf("%s/api/models/%s/revision/%s?blobs=true", h->endpoint, h->repo, h->revision);
-	char *name = url != NULL ? rp_net_shown(url) : NULL;
-	if (name == NULL) {
-		free(url);
-		return rp_no_memory(h->err, 0, "a URL");
-	}
-	rp_code rc = rp_get_text(&h->own, h->net, url, true, MAX_LIST_BYTES, &text, h->err);
-	if (rc == RP_OK) {
-		rc = rp_json_parse(name, text.len > 0 ? text.data : "", text.len, &json, h->err);
-		rp_buf_free(&text);
-	}
-	if (rc == RP_OK) {
-		rp_json_at top = {.file = name, .where = "", .object = json, .err = h->err};
-		rc = cJSON_IsObject(json) ? fetch_listed(h, &top) : rp_fail(h->err, RP_FORMAT, "%s: not a JSON object", name);
-		cJSON_Delete(json);
-	}
-	free(name);
-	free(url);
-	if (rc == RP_OK) {
-		*path = h->o->output != NULL ? rp_strdup(h->o->output) : rp_asprintf("%s/models/%s", h->o->store, h->folder);
-		rc = *path != NULL ? RP_OK : rp_no_memory(h->err, 0, "a path");
-	}
-	return rc;
-}
-
 rp_code rp_fetch_hf(const rp_fetch_opts *o, const char *source, char **path, rp_error *err)
 {
-	hf h = {.o = o, .err = err};
+	rp_hub h = {.o = o, .err = err};
 	rp_code rc = parse(&h, source);
 	if (rc == RP_OK && o->sha256 != NULL && h.path == NULL)
 		rc = rp_fail(err, RP_USAGE, "--sha256 is for one file: name it in %s", source);
 	if (rc == RP_OK)
 		rc = start(&h);
 	if (rc == RP_OK)
-		rc = h.path != NULL && strpbrk(h.path, "*?[") == NULL ? fetch_one(&h, h.path, NULL, h.revision, false, path) : fetch_many(&h, path);
+		rc = h.path != NULL && strpbrk(h.path, "*?[") == NULL ? rp_hub_fetch_one(&h, h.path, h.revision, false, path) : rp_hub_fetch_list(&h, path);
 	rp_net_close(h.net);
 	free(h.repo);
 	free(h.revision);

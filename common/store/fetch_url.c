@@ -16,17 +16,6 @@ rp_code rp_fetch_net(const rp_fetch_opts *o, rp_net **out, rp_error *err)
 	return rp_net_open(&n, out, err);
 }
 
-/* What is known of the file before its bytes come. */
-typedef struct known {
-	uint64_t size;
-	bool whole_known;
-	unsigned char whole[RP_HASH_BYTES];
-	rp_piece *pieces; /* NULL: hashes are found */
-	size_t n_pieces;
-	rp_buf key;       /* names the content */
-	bool lasting;     /* a later run may go on with it */
-} known;
-
 rp_code rp_fetch_whole(const rp_fetch_opts *o, bool *given, unsigned char out[RP_HASH_BYTES], rp_error *err)
 {
 	*given = o->sha256 != NULL;
@@ -35,7 +24,22 @@ rp_code rp_fetch_whole(const rp_fetch_opts *o, bool *given, unsigned char out[RP
 	return RP_OK;
 }
 
-static rp_code one_piece(known *k, rp_error *err)
+rp_code rp_known_given(const rp_fetch_opts *o, uint64_t size, rp_known *k, rp_error *err)
+{
+	*k = (rp_known){.size = size};
+	rp_code rc = rp_fetch_whole(o, &k->whole_known, k->whole, err);
+	k->check_known = o->git_sha1 != NULL && rp_check_git_parse(o->git_sha1, size, &k->check);
+	return rc == RP_OK && o->git_sha1 != NULL && !k->check_known ? rp_fail(err, RP_FORMAT, "the id of the git blob is none: '%s'", o->git_sha1) : rc;
+}
+
+void rp_known_free(rp_known *k)
+{
+	rp_buf_free(&k->key);
+	free(k->pieces);
+	*k = (rp_known){0};
+}
+
+static rp_code one_piece(rp_known *k, rp_error *err)
 {
 	k->pieces = rp_alloc(sizeof *k->pieces);
 	if (k->pieces == NULL)
@@ -46,7 +50,7 @@ static rp_code one_piece(known *k, rp_error *err)
 	return RP_OK;
 }
 
-static rp_code pieces_of_tree(known *k, const rp_tree *t, rp_error *err)
+static rp_code pieces_of_tree(rp_known *k, const rp_tree *t, rp_error *err)
 {
 	k->pieces = rp_alloc_array(t->n_pieces, sizeof *k->pieces);
 	if (k->pieces == NULL)
@@ -62,7 +66,7 @@ static rp_code pieces_of_tree(known *k, const rp_tree *t, rp_error *err)
 }
 
 /* A tree of the same file, kept from an earlier time, gives the hashes of its pieces. */
-static rp_code look_for_tree(const rp_fetch_opts *o, known *k, rp_error *err)
+static rp_code look_for_tree(const rp_fetch_opts *o, rp_known *k, rp_error *err)
 {
 	rp_tree **trees;
 	size_t n;
@@ -78,17 +82,33 @@ static rp_code look_for_tree(const rp_fetch_opts *o, known *k, rp_error *err)
 	return rc;
 }
 
-/* A name for the content: its hash, else what the server calls this version. */
-static rp_code make_key(const rp_head *head, const char *url, known *k, rp_error *err)
+rp_code rp_known_pieces(const rp_fetch_opts *o, rp_known *k, rp_error *err)
 {
-	const rp_net_reply *r = &head->reply;
+	if (!k->whole_known)
+		return RP_OK;
+	return k->size <= RP_PIECE_BYTES ? one_piece(k, err) : look_for_tree(o, k, err);
+}
+
+bool rp_known_key(rp_known *k)
+{
 	char hex[RP_HASH_HEX];
-	char *shown = rp_net_shown(url);
 	rp_buf_init(&k->key, 8192);
 	k->lasting = true;
-	if (k->whole_known) {
+	if (k->whole_known)
 		rp_buf_addf(&k->key, "sha256 %s %llu", rp_hex(hex, k->whole, RP_HASH_BYTES), (unsigned long long)k->size);
-	} else if (r->etag[0] != '\0' || r->modified[0] != '\0') {
+	else if (k->check_known)
+		rp_buf_addf(&k->key, "%s %s %llu", rp_check_word(k->check.kind), rp_hex(hex, k->check.digest, RP_HASH_BYTES), (unsigned long long)k->size);
+	return k->whole_known || k->check_known;
+}
+
+/* A name for the content: its hash, else what the server calls this version. */
+static rp_code make_key(const rp_head *head, const char *url, rp_known *k, rp_error *err)
+{
+	const rp_net_reply *r = &head->reply;
+	if (rp_known_key(k))
+		return k->key.failed ? rp_no_memory(err, 0, "a key") : RP_OK;
+	char *shown = rp_net_shown(url);
+	if (r->etag[0] != '\0' || r->modified[0] != '\0') {
 		rp_buf_addf(&k->key, "version %s %s %s %llu", shown != NULL ? shown : "", r->etag, r->etag[0] != '\0' ? "" : r->modified,
 			(unsigned long long)k->size);
 	} else {
@@ -99,25 +119,38 @@ static rp_code make_key(const rp_head *head, const char *url, known *k, rp_error
 	return k->key.failed ? rp_no_memory(err, 0, "a key") : RP_OK;
 }
 
-static rp_code learn(const rp_fetch_opts *o, const rp_head *head, const char *url, known *k, rp_error *err)
+/* What a Hub says of a file that is in git itself: the id of its blob, as its ETag. */
+static bool is_git_blob(const rp_head *head, const char *url, rp_known *k)
+{
+	return rp_check_git_parse(head->reply.linked_etag, head->size, &k->check) ||
+		(rp_net_same_origin(head->url, url) && rp_check_git_parse(head->reply.etag, head->size, &k->check));
+}
+
+static rp_code learn(const rp_fetch_opts *o, const rp_head *head, const char *url, rp_known *k, rp_error *err)
 {
 	const char *linked = head->reply.linked_etag;
 	k->size = head->size;
 	linked += *linked == '"';
 	if (!k->whole_known && strspn(linked, "0123456789abcdef") == 64 && (linked[64] == '"' || linked[64] == '\0'))
 		k->whole_known = rp_unhex(k->whole, RP_HASH_BYTES, linked, 64); /* the Hub says the SHA-256 of large files */
+	if (!k->whole_known && !k->check_known && o->hub)
+		k->check_known = is_git_blob(head, url, k);
+	k->check.size = head->size;
 	rp_code rc = make_key(head, url, k, err);
-	if (rc == RP_OK && k->whole_known && k->size <= RP_PIECE_BYTES)
-		rc = one_piece(k, err);
-	else if (rc == RP_OK && k->whole_known)
-		rc = look_for_tree(o, k, err);
-	return rc;
+	return rc == RP_OK ? rp_known_pieces(o, k, err) : rc;
+}
+
+rp_code rp_fetch_add(rp_job *job, const rp_target *target, const rp_known *k, rp_item **out, rp_error *err)
+{
+	rp_code rc = rp_job_add(job, target->folder, target->shown, target->name, k->key.data, k->key.len, k->size, k->pieces, k->n_pieces,
+		k->whole_known ? k->whole : NULL, out, err);
+	return rc == RP_OK && k->check_known ? rp_item_add_check(*out, &k->check, err) : rc;
 }
 
 static rp_code add_mirrors(const rp_fetch_opts *o, rp_net *net, rp_job *job, rp_item *item, const char *url, rp_error *err)
 {
 	rp_code rc = RP_OK;
-	bool checked = item->pieces != NULL || item->whole_known, told = false;
+	bool checked = item->pieces != NULL || item->whole_known || item->n_checks > 0, told = false;
 	for (size_t i = 0; i < o->mirrors.n && rc == RP_OK; i++) {
 		rp_place *place;
 		rp_head head;
@@ -183,7 +216,7 @@ rp_code rp_fetch_seeds(const rp_fetch_opts *o, rp_job *job, rp_item *item, rp_er
 	return rc;
 }
 
-static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_head *head, const rp_target *target, known *k,
+static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_head *head, const rp_target *target, rp_known *k,
 	rp_error *err)
 {
 	rp_job *job;
@@ -192,8 +225,7 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 	rp_code rc = rp_job_new(o, net, &job, err);
 	if (rc != RP_OK)
 		return rc;
-	rc = rp_job_add(job, target->folder, target->shown, target->name, k->key.data, k->key.len, k->size, k->pieces, k->n_pieces,
-		k->whole_known ? k->whole : NULL, &item, err);
+	rc = rp_fetch_add(job, target, k, &item, err);
 	if (rc == RP_OK && o->ranges != NULL)
 		rc = rp_job_want(job, item, o->ranges, o->n_ranges, err);
 	if (rc == RP_OK)
@@ -220,20 +252,31 @@ static rp_code fetch_known(const rp_fetch_opts *o, rp_net *net, const char *url,
 	return rc;
 }
 
-static rp_code fetch_empty(const rp_target *t, const known *k, rp_error *err)
+static void tell_file(const rp_fetch_opts *o, const rp_target *t, const char *check)
+{
+	if (o->event != NULL)
+		o->event(o->user, &(rp_fetch_event){.kind = RP_FETCH_FILE, .text = t->path, .check = check});
+}
+
+rp_code rp_fetch_empty(const rp_fetch_opts *o, const rp_target *t, const rp_known *k, rp_error *err)
 {
 	unsigned char hash[RP_HASH_BYTES];
 	rp_sha256_once("", 0, hash);
 	if (k->whole_known && memcmp(hash, k->whole, sizeof hash) != 0)
 		return rp_fail(err, RP_HASH, "%s: the source is empty, and that is not the file with the given sha256", t->path);
-	return rp_write_file(t->path, "", 0, 0644, err);
+	rp_code rc = k->check_known ? rp_check_fd(-1, t->path, &k->check, err) : RP_OK;
+	if (rc == RP_OK)
+		rc = rp_write_file(t->path, "", 0, 0644, err);
+	if (rc == RP_OK)
+		tell_file(o, t, k->whole_known ? rp_check_word(RP_CHECK_SHA256) : k->check_known ? rp_check_word(k->check.kind) : "none");
+	return rc;
 }
 
 rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const rp_target *target, rp_error *err)
 {
-	known k = {0};
+	rp_known k;
 	rp_head head;
-	rp_code rc = rp_fetch_whole(o, &k.whole_known, k.whole, err);
+	rp_code rc = rp_known_given(o, 0, &k, err);
 	if (rc != RP_OK)
 		return rc;
 	rc = rp_get_head(o, net, url, true, &head, err);
@@ -242,13 +285,15 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 	if (o->dry_run && (head.size == 0 || head.size == RP_NET_UNKNOWN)) {
 		rp_note(o, "%s: the server tells %s", target->name, head.size == 0 ? "that it is empty" : "no size");
 	} else if (head.size == 0) {
-		rc = fetch_empty(target, &k, err);
+		rc = rp_fetch_empty(o, target, &k, err);
 	} else if (head.size == RP_NET_UNKNOWN && o->ranges != NULL) {
 		rc = rp_url_prefix(err, rp_fail(err, RP_RANGE, "the server tells no size, so ranges of the file cannot be fetched"), url);
 	} else if (head.size == RP_NET_UNKNOWN) {
 		uint64_t size;
 		rp_note(o, "%s: the server tells no size, so an interrupted transfer starts again", target->name);
 		rc = rp_get_stream(o, net, url, true, target->folder, target->path, target->name, k.whole_known ? k.whole : NULL, &size, err);
+		if (rc == RP_OK)
+			tell_file(o, target, k.whole_known ? rp_check_word(RP_CHECK_SHA256) : "none");
 	} else {
 		if (!head.ranges)
 			rp_note(o, "%s: the server sends whole files only; an interrupted transfer is read again from its beginning", target->name);
@@ -256,21 +301,34 @@ rp_code rp_fetch_to(const rp_fetch_opts *o, rp_net *net, const char *url, const 
 		if (rc == RP_OK)
 			rc = fetch_known(o, net, url, &head, target, &k, err);
 	}
-	rp_buf_free(&k.key);
-	free(k.pieces);
+	rp_known_free(&k);
 	free(head.url);
 	return rc;
+}
+
+static bool is_git_file(const rp_fetch_opts *o, const rp_target *t)
+{
+	rp_check check;
+	struct stat st;
+	int fd = openat(t->folder, t->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool same = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rp_check_git_parse(o->git_sha1, (uint64_t)st.st_size, &check) &&
+		rp_check_fd(fd, t->path, &check, NULL) == RP_OK;
+	if (fd >= 0)
+		close(fd);
+	return same;
 }
 
 rp_code rp_fetch_present(const rp_fetch_opts *o, const rp_target *target, rp_error *err)
 {
 	enum { BLOCK = 256 << 10 };
-	known k = {0};
+	rp_known k = {0};
 	unsigned char hash[RP_HASH_BYTES];
 	rp_sha256 *h = NULL;
 	rp_code rc = rp_fetch_whole(o, &k.whole_known, k.whole, err);
 	if (rc != RP_OK)
 		return rc;
+	if (!k.whole_known && o->git_sha1 != NULL && target->name != NULL)
+		return is_git_file(o, target) ? RP_OK : RP_NOT_FOUND;
 	int fd = k.whole_known && target->name != NULL ? openat(target->folder, target->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 	unsigned char *block = fd >= 0 ? rp_alloc(BLOCK) : NULL;
 	if (block == NULL || rp_sha256_new(&h, NULL) != RP_OK) {

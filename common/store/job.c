@@ -107,6 +107,7 @@ static void free_item(rp_item *item)
 	free(item->from);
 	free(item->state);
 	free(item->alone);
+	free(item->checks);
 	pthread_mutex_destroy(&item->writing);
 	if (!item->published)
 		rp_part_discard_empty(&item->part);

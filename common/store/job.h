@@ -10,11 +10,13 @@
 #include <pthread.h>
 
 #include "net/net.h"
+#include "store/check.h"
 #include "store/fetch.h"
 #include "store/part.h"
 #include "store/pieces.h"
 
 enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4,
+	RP_JOB_MAX_LIES = 2, /* wrong pieces of one origin; then it is dropped */
 	RP_JOB_MAX_BUFFERS = 2 * RP_JOB_MAX_CONNECTIONS, RP_JOB_GAPS = 16, RP_JOB_LEAST_GAP = 64 << 10 };
 
 /* Where bytes come from: one a mirror. Score and trouble are counted here, for all files. */
@@ -59,6 +61,9 @@ typedef struct rp_item {
 	bool whole_known, publishing, published;
 	bool partly;              /* pieces that nobody wants count as done */
 	unsigned char whole[RP_HASH_BYTES];
+	rp_check *checks;         /* besides the whole's SHA-256; looked at before it is published */
+	size_t n_checks, at_check; /* at_check: the one that found it wrong; n_checks: the whole's did */
+	unsigned wrong;           /* how often */
 	rp_place *places;
 	size_t n_places;
 } rp_item;
@@ -183,6 +188,14 @@ void rp_job_piece_done(rp_job *job, rp_item *item, size_t piece); /* verified an
 void rp_job_note(rp_job *job, const char *fmt, ...) RP_PRINTF(2, 3);
 void rp_job_fail(rp_job *job, const rp_error *error); /* the first one counts */
 void rp_job_progress(rp_job *job, bool force);
+
+/* ---- item_check.c ---- */
+/* Add it before the job runs. */
+rp_code rp_item_add_check(rp_item *item, const rp_check *check, rp_error *err);
+rp_code rp_item_check(rp_item *item, rp_error *err); /* all of them; by a worker */
+const char *rp_item_checked(const rp_item *item);    /* "sha256", "blake3", "git-sha1" or "none" */
+/* The worker found the file wrong: what the check covers is missing again. False: there is nobody else to ask for it. */
+bool rp_item_again(rp_job *job, rp_item *item, const rp_error *error);
 
 /* ---- work.c ---- */
 rp_code rp_work_start(rp_job *job, rp_error *err);

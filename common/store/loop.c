@@ -9,7 +9,7 @@
 static const double SPLIT_SECONDS = 0.25; /* less is over before another connection has begun */
 
 enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, FIRST_BYTES = 1 << 20, LEAST_BYTES = 512 << 10, TELLING_BYTES = 64 << 10,
-	TICK_MS = 100, SLOW_SECONDS = 4, MAX_LIES = 2, FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
+	TICK_MS = 100, SLOW_SECONDS = 4, FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
 
 /* ---- choosing ---- */
 
@@ -278,7 +278,7 @@ static void piece_wrong(rp_job *job, const rp_task *t)
 	}
 	rp_error error;
 	rp_fail(&error, RP_HASH, "%s sent wrong bytes: %s", t->origin->shown, t->error.msg);
-	if (++t->origin->lies >= MAX_LIES)
+	if (++t->origin->lies >= RP_JOB_MAX_LIES)
 		rp_origin_drop(job, t->origin, &error);
 	else
 		rp_job_note(job, "%s; the piece is fetched again", error.msg);
@@ -313,10 +313,10 @@ static void take_results(rp_job *job)
 		}
 		if (t->code == RP_OK) {
 			t->item->published = true;
-			rp_fetch_event e = {.kind = RP_FETCH_FILE, .text = t->item->part.path};
+			rp_fetch_event e = {.kind = RP_FETCH_FILE, .text = t->item->part.path, .check = rp_item_checked(t->item)};
 			if (job->o->event != NULL)
 				job->o->event(job->o->user, &e);
-		} else {
+		} else if (t->code != RP_HASH || !rp_item_again(job, t->item, &t->error)) {
 			rp_job_fail(job, &t->error);
 		}
 	}

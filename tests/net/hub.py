@@ -2,12 +2,19 @@
 import hashlib
 import json
 import os
+import random
+import subprocess
 
 from hostile import Guard
 from http_cases import known
-from lab import AUTH, FORMAT, HASH, NETWORK, NOT_FOUND, OFFLINE, OK, USAGE, check, same, sha256, test
+from lab import AUTH, FORMAT, HASH, MIB, NETWORK, NOT_FOUND, OFFLINE, OK, PIECE, USAGE, check, same, sha256, test
 
 COMMIT = '0123456789abcdef0123456789abcdef01234567'
+
+
+def blob_id(data):
+    """What git calls a file of these bytes."""
+    return hashlib.sha1(b'blob %d\0' % len(data) + data).hexdigest()
 
 
 class Hub:
@@ -16,6 +23,7 @@ class Hub:
     def __init__(self, lab, repo, files, token=None):
         self.lab, self.repo, self.token, self.files = lab, repo, token, files
         self.cdn = lab.new_server()
+        self.damage = {}  # other bytes than those of a small file
         self.siblings = [self.entry(name, path) for name, path in files.items()]
         self.env = {'HF_ENDPOINT': lab.server.url}
         lab.server.page(f'/api/models/{repo}/revision/main', self.list)
@@ -29,7 +37,8 @@ class Hub:
     def entry(name, path):
         size = os.path.getsize(path)
         large = {'lfs': {'sha256': sha256(path), 'size': size, 'pointerSize': 134}} if size > 100000 else {}
-        return {'rfilename': name, 'size': size, 'blobId': 'a' * 40, **large}
+        with open(path, 'rb') as f:
+            return {'rfilename': name, 'size': size, 'blobId': 'a' * 40 if large else blob_id(f.read()), **large}
 
     def refusal(self, hit):
         if self.token and hit.headers.get('authorization') != f'Bearer {self.token}':
@@ -47,7 +56,7 @@ class Hub:
                 'X-Linked-Etag': f'"{sha256(path)}"', 'ETag': f'"{sha256(path)}"', 'Accept-Ranges': 'bytes'}, b''
         with open(path, 'rb') as f:
             data = f.read()
-        return 200, {'X-Repo-Commit': COMMIT, 'ETag': '"' + hashlib.sha1(data).hexdigest() + '"'}, data
+        return 200, {'X-Repo-Commit': COMMIT, 'ETag': '"' + blob_id(data) + '"'}, self.damage.get(name, data)
 
     def fetch(self, source, *args, **more):
         return self.lab.fetch(source, *args, env={**self.env, **more})
@@ -130,6 +139,102 @@ def hub_cdn_says_another_hash(lab):
     hub.cdn.shares['/tiny.Q4_K.gguf'].rules = [{'file': lab.data.other, 'headers': {'X-Linked-Etag': f'"{sha256(lab.data.other)}"'}}]
     hub.fetch('hf:org/Tiny-GGUF/tiny.Q4_K.gguf', '-o', lab.target()).ends(HASH)
     lab.absent()
+
+
+def checks(r, folder):
+    """Of --json: which hash was looked at for each file."""
+    return {os.path.relpath(e['path'], folder): e['check'] for e in map(json.loads, r.out.splitlines()) if e['type'] == 'file'}
+
+
+@test
+def hub_says_which_check(lab):
+    """SHA-256 of large files, the git blob's id of small ones, and nothing where the list has none."""
+    hub = repository(lab)
+    same(subprocess.run(['git', 'hash-object', lab.path('readme')], capture_output=True, text=True).stdout.strip() or blob_id(b'# Tiny\n'),
+        hub.siblings[3]['blobId'], "git's own name for the file")
+    r = hub.fetch('hf:org/Tiny-GGUF', '--json', '-o', lab.target('all')).ends(OK)
+    same(checks(r, lab.target('all')), {'tiny.Q4_K.gguf': 'sha256', 'tiny.Q8_0.gguf': 'sha256', 'config.json': 'git-sha1', 'sub/dir/readme.md': 'git-sha1',
+        '.gitattributes': 'git-sha1'}, 'checks')
+    r = hub.fetch('hf:org/Tiny-GGUF/config.json', '--json', '-o', lab.target()).ends(OK)
+    same(checks(r, lab.out), {'file': 'git-sha1'}, 'the check of one file')
+    for sibling in hub.siblings:
+        del sibling['blobId']
+    r = hub.fetch('hf:org/Tiny-GGUF/*.json', '--json', '-o', lab.target('some')).ends(OK)
+    same(checks(r, lab.target('some')), {'config.json': 'none'}, 'the check without an id')
+
+
+@test
+def hub_small_file_with_other_bytes(lab):
+    """As long as the right one, and the id of the git blob tells."""
+    hub = repository(lab)
+    hub.damage['config.json'] = b'{]\n'
+    for source in ('hf:org/Tiny-GGUF/config.json', 'hf:org/Tiny-GGUF/*.json', 'hf:org/Tiny-GGUF'):
+        hub.fetch(source, '-o', lab.target('f')).ends(HASH, 'git-sha1')
+        check(not os.path.exists(lab.target('f/config.json')) and not os.path.isfile(lab.target('f')), 'the wrong file has its name')
+    hub.damage.clear()
+    hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('f')).ends(OK)
+    same(files_of(lab.target('f')), sorted(hub.files), 'files')
+    before = len(lab.server.hits())
+    hub.fetch('hf:org/Tiny-GGUF', '-o', lab.target('f')).ends(OK)
+    same(len(lab.server.hits()) - before, 1, 'requests when all is there')
+
+
+@test
+def hub_files_side_by_side(lab):
+    """Twelve slow files, -j 6: six at a time, one plan, one sum of progress."""
+    files = {}
+    for i in range(12):
+        files[f'shard-{i:02}.bin'] = lab.path(f'shard-{i:02}.bin')
+        with open(files[f'shard-{i:02}.bin'], 'wb') as f:
+            f.write(random.Random(i).randbytes(MIB // 2 + i))
+    hub = Hub(lab, 'org/Many', files)
+    total = sum(map(os.path.getsize, files.values()))
+    plans = [e for e in map(json.loads, hub.fetch('hf:org/Many', '--dry-run', '--json', '-o', lab.target('all')).ends(OK).out.splitlines())
+        if e['type'] == 'plan']
+    same([(p['needed'], p['present'], p['fetch']) for p in plans], [(total, 0, total)], 'plans')
+    same(hub.cdn.hits(), [], 'requests of a dry run')
+    running, most = [], [0]
+
+    def rule(hit):
+        running.append(hit)
+        most[0] = max(most[0], len({h.path for h in running if h.sent < os.path.getsize(files[h.path[1:]])}))
+        return {'rate': MIB}
+
+    for share in hub.cdn.shares.values():
+        share.rules = rule
+    r = hub.fetch('hf:org/Many', '-j', 6, '--json', '-o', lab.target('all')).ends(OK)
+    check(2 <= most[0] <= 6, f'{most[0]} files at once with -j 6')
+    for name, path in files.items():
+        same(sha256(lab.target('all/' + name)), sha256(path), name)
+    progress = [e for e in map(json.loads, r.out.splitlines()) if e['type'] == 'progress']
+    same({e['total'] for e in progress}, {total}, 'totals of progress')
+    same(progress[-1]['verified'], total, 'bytes verified at the end')
+
+
+@test
+def hub_files_beyond_the_limit_of_open_ones(lab):
+    """150 files where a process may have 128 open: in groups, and told of as one."""
+    files = {}
+    with open(lab.path('same'), 'wb') as f:
+        f.write(b'same\n')
+    for i in range(150):
+        files[f'd{i % 3}/f{i}'] = lab.path('same')
+    hub = Hub(lab, 'org/Small', files)
+    r = lab.fetch('hf:org/Small', '--json', '-o', lab.target('all'), env=hub.env, command=('sh', '-c', 'ulimit -n 160; exec "$@"', 'sh')).ends(OK)
+    same(files_of(lab.target('all')), sorted(files), 'files')
+    progress = [e for e in map(json.loads, r.out.splitlines()) if e['type'] == 'progress']
+    same((progress[-1]['total'], progress[-1]['verified'], progress[-1]['received']), (750, 750, 750), 'progress at the end')
+
+
+@test
+def hub_mirror_of_several_files(lab):
+    """The CDN lies; a mirror that has the repository's files helps."""
+    hub, far = repository(lab), lab.new_server()
+    for name, path in hub.files.items():
+        far.share('/m/' + name, path)
+    hub.cdn.shares['/tiny.Q8_0.gguf'].rules = [{'flip': True}]
+    hub.fetch('hf:org/Tiny-GGUF/*', '-o', lab.target('all'), '--mirror', far.url + '/m').ends(OK)
+    same(sha256(lab.target('all/tiny.Q8_0.gguf')), sha256(lab.data.small), 'the file')
 
 
 @test
