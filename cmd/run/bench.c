@@ -220,7 +220,8 @@ static rp_code open_engine(group *g, size_t k, rp_error *err)
 	each_test(b, widest, &ctx, NULL);
 	char *cache = run_cache_dir(b->o.cache_dir);
 	rp_engine_opts o = {.device = s->device, .ctx = (uint32_t)ctx, .chunk = s->batch, .threads = s->threads, .cancel = rp_cancel(),
-		.progress = on_progress, .progress_user = progress, .cache_dir = cache, .validate = b->o.validate, .variant = s->variant};
+		.progress = on_progress, .progress_user = progress, .cache_dir = cache, .validate = b->o.validate, .variant = s->variant,
+		.kv = run_kv(b->o.kv)};
 	if (ctx > UINT32_MAX)
 		o.ctx = UINT32_MAX; /* no model was made for that, and the engine says so */
 	rp_progress_begin(progress, "loading");

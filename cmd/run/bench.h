@@ -13,7 +13,7 @@ typedef enum bench_format { BENCH_NONE, BENCH_MD, BENCH_CSV, BENCH_JSON, BENCH_J
 typedef struct bench_opts {
 	const char *n_prompt, *n_gen, *depth, *streams, *device, *variant, *threads, *batch, *cache_dir, *path;
 	rp_strings models, pairs;
-	int output, output_err, ids; /* as chosen; -1: not given */
+	int output, output_err, ids, kv; /* as chosen; -1: not given */
 	bool no_warmup, validate, quiet, yes, pair;
 	double bound;
 	uint64_t reps, delay, seed;

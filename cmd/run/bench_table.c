@@ -3,6 +3,7 @@
 
 static const char *const format_words[] = {"md", "csv", "json", "jsonl", NULL};
 static const bench_format format_values[] = {BENCH_MD, BENCH_CSV, BENCH_JSON, BENCH_JSONL};
+static const char *const kv_words[] = {"f32", "f16", NULL};
 static const char *const ids_words[] = {"greedy", "sampled", "random", NULL};
 static const rp_bench_ids ids_values[] = {RP_BENCH_GREEDY, RP_BENCH_SAMPLED, RP_BENCH_RANDOM};
 
@@ -48,6 +49,8 @@ static const rp_opt table[] = {
 		.def_text = "the engine's choice", .help = "most rows computed at once", AT(batch)},
 	{.name = "variant", .kind = RP_OPT_STRING, .group = MODEL, .arg = "portable|subgroup,...", .def_text = "the device's best",
 		.help = "kernels to use on a Vulkan device", AT(variant)},
+	{.name = "kv", .kind = RP_OPT_CHOICE, .choices = kv_words, .group = MODEL, .def_text = "f16 on a GPU, f32 on the cpu",
+		.help = "how keys and values of earlier positions are kept", AT(kv)},
 	{.name = "path", .kind = RP_OPT_STRING, .group = MODEL, .arg = "DEVICE[:VARIANT],...",
 		.help = "devices with kernels, in place of --device and --variant", AT(path)},
 	{.name = "pair", .group = MODEL, .help = "with two paths A,B: time them in turn and tell how many times as fast B is", AT(pair),

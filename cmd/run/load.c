@@ -70,6 +70,7 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 		.cache_dir = cache,
 		.validate = r->o.validate,
 		.variant = run_variant(&r->o),
+		.kv = run_kv(r->o.kv),
 	};
 	if (what != NULL)
 		rp_progress_begin(&r->progress, what);

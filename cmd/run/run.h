@@ -14,7 +14,7 @@
 
 typedef struct run_opts {
 	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir;
-	int template_type, think, variant; /* as chosen; -1: not given */
+	int template_type, think, variant, kv; /* as chosen; -1: not given */
 	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes, bench;
 	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
 	double temp, top_p, min_p, repeat_penalty;
@@ -26,6 +26,7 @@ extern const rp_program run_program;
 rp_template run_template(const run_opts *o);
 rp_thinking run_thinking(const run_opts *o);
 const char *run_variant(const run_opts *o);
+rp_cache_type run_kv(int choice); /* of --kv, here and of --bench */
 
 /* One run, from options to answer. */
 typedef struct run_state {

@@ -104,6 +104,8 @@ static rp_code make_slots(rp_engine *e, cpu_state *s, rp_error *err)
 
 static rp_code cpu_open(rp_engine *e, rp_error *err)
 {
+	if (e->opts.kv == RP_CACHE_F16)
+		return rp_fail(err, RP_UNSUPPORTED, "the cpu keeps keys and values in f32: use --kv f32, or a device that is a GPU");
 	cpu_state *s = rp_alloc(sizeof *s);
 
 	if (!s)

@@ -1,6 +1,6 @@
 /* The Vulkan backend: opening a device with a model's weights, sequences, and forward passes as replayed recordings. */
 #include "infer/cpu_weights.h"
-#include "infer/gpu.h"
+#include "infer/gpu_attention.h"
 #include "hash/hash.h"
 #include "infer/repack.h"
 
@@ -77,6 +77,7 @@ static rp_code open_device(rp_gpu *g, rp_error *err)
 		return rc;
 	g->device = rp_vk_describe(g->vk);
 	g->cpu = g->device->type == RP_VK_CPU;
+	g->deep_from = RP_DEEP;
 	rc = choose_variant(g, o->variant, err);
 	return rc == RP_OK ? check_kernels_fit(g->engine->graph, g->device->name, err) : rc;
 }
@@ -202,7 +203,7 @@ rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op)
 /* ---- recordings ---- */
 static rp_code record_body(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs, rp_error *err)
 {
-	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch };
+	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch, g->deep };
 	rp_code rc = rp_gpu_record_input(g, c, &s, err);
 	return rc == RP_OK ? rp_gpu_record_layers(g, c, &s, err) : rc;
 }
@@ -211,7 +212,7 @@ static rp_code record_body(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs
 static rp_code record_post(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t gathered, rp_error *err)
 {
 	const rp_engine *e = g->engine;
-	rp_gpu_shape s = { rows, rows, gathered ? g->gathered : g->slots[RP_SLOT_X], g->batch };
+	rp_gpu_shape s = { rows, rows, gathered ? g->gathered : g->slots[RP_SLOT_X], g->batch, false };
 	rp_vk_buf *from = s.x;
 	rp_code rc = gathered ? rp_gpu_record_gather(g, c, rows, err) : RP_OK;
 	if (rc == RP_OK && e->opts.layer_last == e->graph->n_layers) {
@@ -228,8 +229,9 @@ static rp_code recording(rp_gpu *g, rp_gpu_recording *list, record_fn *make, con
 	rp_vk_cmd **out, rp_error *err)
 {
 	rp_gpu_recording *r = &list[0];
+	bool deep = list == g->body && g->deep;
 	for (int i = 0; i < RP_GPU_RECORDINGS; i++) {
-		if (list[i].used != 0 && list[i].rows == rows && list[i].segs == segs) {
+		if (list[i].used != 0 && list[i].rows == rows && list[i].segs == segs && list[i].deep == deep) {
 			list[i].used = ++g->clock;
 			*out = list[i].cmd;
 			return RP_OK;
@@ -247,7 +249,7 @@ static rp_code recording(rp_gpu *g, rp_gpu_recording *list, record_fn *make, con
 		rc = rp_vk_cmd_end(r->cmd, err);
 	if (rc != RP_OK)
 		return rc;
-	*r = (rp_gpu_recording){ r->cmd, rows, segs, ++g->clock };
+	*r = (rp_gpu_recording){ r->cmd, rows, segs, deep, ++g->clock };
 	*out = r->cmd;
 	return RP_OK;
 }
@@ -314,10 +316,11 @@ static rp_code prepare_decode(rp_gpu *g, rp_error *err)
 	if (rc != RP_OK)
 		return rc;
 	rp_gpu_slot_give(g, slot);
+	g->deep = false;
 	rc = recording(g, g->body, record_body, "layers", 1, 1, &c, err);
 	if (rc == RP_OK)
 		rc = recording(g, g->post, record_post, "output", 1, 0, &c, err);
-	return rc == RP_OK && g->run.ring != NULL ? rp_gpu_run_record(g, RP_GPU_GREEDY, err) : rc;
+	return rc == RP_OK && g->run.ring != NULL ? rp_gpu_run_record(g, RP_GPU_GREEDY, false, err) : rc;
 }
 
 /* A CPU device's memory is the system's; its driver promises all of it, however much others use. */
@@ -340,6 +343,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 	if (rc == RP_OK)
 		rc = rp_gpu_weights_list(e, g->device, &g->weights, err);
 	if (rc == RP_OK)
+		rc = rp_gpu_choose_kv(g, err);
+	if (rc == RP_OK)
 		rc = rp_gpu_caches_init(g, err);
 	if (rc != RP_OK)
 		return rc;
@@ -360,7 +365,7 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 	if (rc == RP_OK)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
-		rc = rp_gpu_fuse_init(g, err);
+		rc = rp_gpu_parts_init(g, err);
 	if (rc == RP_OK && !rp_vk_on_paper(g->vk))
 		rc = ask_pipelines(g, err);
 	if (rc == RP_OK)
@@ -475,6 +480,7 @@ static rp_code run_post(rp_gpu *g, const rp_pass *pass, rp_vk_cmd *body, uint32_
 static rp_code run_pass(rp_gpu *g, const rp_pass *pass, rp_error *err)
 {
 	rp_vk_cmd *body = NULL;
+	g->deep = pass->n_rows == 1 && pass->parts[0].pos >= g->deep_from;
 	rp_code rc = recording(g, g->body, record_body, "layers", pass->n_rows, (uint32_t)pass->n_parts, &body, err);
 	if (rc == RP_OK && pass->n_want == 0)
 		return rp_vk_submit(g->vk, &body, 1, &g->ticket, err);
@@ -519,7 +525,7 @@ static rp_code run_one(rp_gpu *g, record_fn *record, uint32_t rows, uint32_t seg
 
 static rp_code record_only_input(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32_t segs, rp_error *err)
 {
-	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch };
+	rp_gpu_shape s = { rows, segs, g->slots[RP_SLOT_X], g->batch, false };
 	return rp_gpu_record_input(g, c, &s, err);
 }
 
@@ -532,7 +538,7 @@ static rp_code record_only_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, uint32
 static rp_code tap_body(rp_gpu *g, const rp_pass *pass, float *rows, rp_error *err)
 {
 	const rp_engine *e = g->engine;
-	rp_gpu_shape s = { pass->n_rows, (uint32_t)pass->n_parts, g->slots[RP_SLOT_X], g->batch };
+	rp_gpu_shape s = { pass->n_rows, (uint32_t)pass->n_parts, g->slots[RP_SLOT_X], g->batch, false };
 	rp_code rc = g->input != NULL ? run_one(g, record_only_input, s.rows, s.segs, err)
 		: tap_ops(g, e->graph->pre, e->graph->n_pre, -1, &s, rows, err);
 	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last && rc == RP_OK; l++) {
@@ -551,7 +557,7 @@ static rp_code tap_post(rp_gpu *g, const rp_pass *pass, float *rows, rp_error *e
 	rp_code rc = RP_OK;
 	for (uint32_t first = 0; first < pass->n_want && rc == RP_OK; first += g->out_rows) {
 		uint32_t n = pass->n_want - first < g->out_rows ? pass->n_want - first : g->out_rows;
-		rp_gpu_shape s = { n, n, g->gathered, g->batch };
+		rp_gpu_shape s = { n, n, g->gathered, g->batch, false };
 		write_index(g, pass, first, n);
 		rc = run_one(g, record_only_gather, n, n, err);
 		if (rc == RP_OK && ends)

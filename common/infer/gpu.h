@@ -60,6 +60,7 @@ typedef struct rp_gpu_table { /* angles of rope */
 typedef struct rp_gpu_recording {
 	rp_vk_cmd *cmd;
 	uint32_t rows, segs; /* post: wanted rows; 1 when they are gathered, 0 when they are all rows */
+	bool deep;
 	uint64_t used;       /* 0: holds nothing */
 } rp_gpu_recording;
 
@@ -74,9 +75,9 @@ typedef struct rp_gpu_run {
 	rp_vk_buf *peaks, *counts, *state; /* sampled, made when it first is: as in `sample` */
 	rp_vk_buf *ring, *out[2]; /* [RP_RING_HEAD + RP_GPU_RING]; copies for the host, by turns */
 	rp_vk_buf *saved[2];      /* states of the layers that keep one a sequence; NULL: not needed yet, or none does */
-	rp_vk_cmd *step[RP_GPU_STEPS], *tail[2], *save[2];
+	rp_vk_cmd *step[2][RP_GPU_STEPS], *tail[2], *save[2]; /* step: the short form, the deep one (rp_gpu_shape) */
 	uint32_t save_slot; /* the sequence `save` copies */
-	bool made[RP_GPU_STEPS], made_save;
+	bool made[2][RP_GPU_STEPS], made_save;
 	bool recorded; /* all that is made fits the caches as they are */
 } rp_gpu_run;
 
@@ -89,8 +90,10 @@ typedef struct rp_gpu {
 	bool subgroups; /* use the variants that need them */
 	bool cpu;       /* choose forms and shapes for a CPU device */
 	bool fused;     /* one token of one sequence by the fused kernels (gpu_fuse.c) */
-	rp_vk_buf *parts; /* of attention over `splits` spans of positions; NULL: attention is not fused */
-	uint32_t splits;
+	bool kv16;      /* caches hold keys and values as f16 */
+	rp_vk_buf *parts; /* of attention (gpu_attention.c); NULL: it is not fused */
+	uint32_t deep_from; /* positions that are too many for the short form of a token */
+	bool deep;          /* the form of what is recorded or looked up next */
 	rp_gpu_weights weights;
 	rp_vk_buf **slots;   /* [n_slots] activations of `chunk` rows; the logits slot has out_rows */
 	rp_vk_buf *gathered; /* [out_rows, hidden] wanted rows of the residual stream */
@@ -117,6 +120,7 @@ typedef struct rp_gpu_shape { /* of what is recorded */
 	uint32_t rows, segs;
 	rp_vk_buf *x;     /* what RP_SLOT_X is: its slot, or the gathered rows */
 	rp_vk_buf *batch; /* rows, and segments at segs_at */
+	bool deep;        /* one row: attention over many positions, in more parts, which a kernel of its own joins */
 } rp_gpu_shape;
 
 /* ids or rows of an earlier stage to the residual stream; the layers of the range; the residual stream to logits. */
@@ -130,7 +134,6 @@ rp_code rp_gpu_record_fused(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
 /* Pairs of best logits and their ids to run.values, run.ids; *pairs 0: there is no kernel for that here, nothing was recorded. */
 rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t *pairs, rp_error *err);
-rp_code rp_gpu_fuse_init(rp_gpu *g, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);
 rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */
@@ -141,13 +144,14 @@ rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);
 void rp_gpu_run_free(rp_gpu *g);
 rp_code rp_gpu_run_ask(rp_gpu *g, rp_vk_cmd *c, rp_error *err); /* the greedy token, while g->asking */
 /* Make the recording of a token unless it is there. Nothing submitted may still run. */
-rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, rp_error *err);
+rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, bool deep, rp_error *err);
 /* The same for copies of the states of the sequence in that slot to saved[0], saved[1]; *any: there are such states. */
 rp_code rp_gpu_run_saves(rp_gpu *g, uint32_t slot, bool *any, rp_error *err);
 rp_code rp_gpu_run_restore(rp_gpu *g, uint32_t slot, int turn, rp_error *err);
 rp_code rp_gpu_decode(rp_seq *s, const rp_decode_opts *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
 
 /* ---- sequences (gpu_cache.c) ---- */
+rp_code rp_gpu_choose_kv(rp_gpu *g, rp_error *err);
 rp_code rp_gpu_caches_init(rp_gpu *g, rp_error *err);
 void rp_gpu_caches_free(rp_gpu *g);
 uint64_t rp_gpu_seq_bytes(const rp_gpu *g);

@@ -4,10 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void slot_sizes(const rp_config *c, rp_layer_kind kind, uint32_t ctx, rp_gpu_cache *out)
+/* f16 unless told otherwise: it halves what a token of a long context reads, and rounds keys and values by at most 1 in 2,048. */
+rp_code rp_gpu_choose_kv(rp_gpu *g, rp_error *err)
 {
+	uint32_t dim = g->engine->graph->config.head_dim;
+	rp_cache_type kv = g->engine->opts.kv;
+	if (kv == RP_CACHE_F16 && dim % 8 != 0)
+		return rp_fail(err, RP_UNSUPPORTED, "keys and values in f16 need heads of a multiple of 8 values; this model's have %u: use --kv f32",
+			dim);
+	g->kv16 = kv != RP_CACHE_F32 && dim % 8 == 0;
+	return RP_OK;
+}
+
+static void slot_sizes(const rp_gpu *g, rp_layer_kind kind, rp_gpu_cache *out)
+{
+	const rp_config *c = &g->engine->graph->config;
 	if (kind == RP_LAYER_FULL) {
-		out->a_bytes = out->b_bytes = (uint64_t)ctx * c->n_kv_heads * c->head_dim * sizeof(float);
+		out->a_bytes = out->b_bytes = (uint64_t)g->engine->info.ctx * c->n_kv_heads * c->head_dim * (g->kv16 ? 2 : 4);
 		return;
 	}
 	uint64_t width = 2 * (uint64_t)c->lin_k_heads * c->lin_k_dim + (uint64_t)c->lin_v_heads * c->lin_v_dim;
@@ -52,7 +65,7 @@ rp_code rp_gpu_caches_init(rp_gpu *g, rp_error *err)
 	if (g->caches == NULL)
 		return rp_no_memory(err, n_layers(g) * sizeof *g->caches, "the caches");
 	for (uint32_t l = 0; l < n_layers(g); l++)
-		slot_sizes(&e->graph->config, e->graph->layers[e->opts.layer_first + l].kind, e->info.ctx, &g->caches[l]);
+		slot_sizes(g, e->graph->layers[e->opts.layer_first + l].kind, &g->caches[l]);
 	if (most_slots(g) == 0)
 		return rp_fail(err, RP_NO_MEMORY,
 			"%s: a context of %u positions takes %llu bytes in one layer, the device binds at most %llu: "

@@ -76,8 +76,10 @@ static rp_code start(decode *d, bool careful, rp_error *err)
 	d->kind = s == NULL ? RP_GPU_GREEDY : rp_sampler_planned(s)->penalises ? RP_GPU_PENALISED : RP_GPU_SAMPLED;
 	d->fed[0] = d->o->first;
 	rp_code rc = rp_vk_wait(d->g->vk, d->g->ticket, err);
-	if (rc == RP_OK)
-		rc = rp_gpu_run_record(d->g, d->kind, err);
+	if (rc == RP_OK && d->pos < d->g->deep_from)
+		rc = rp_gpu_run_record(d->g, d->kind, false, err);
+	if (rc == RP_OK && d->pos + d->o->n > d->g->deep_from)
+		rc = rp_gpu_run_record(d->g, d->kind, true, err);
 	if (rc == RP_OK && careful)
 		rc = rp_gpu_run_saves(d->g, d->slot, &d->saves, err);
 	if (rc == RP_OK)
@@ -94,7 +96,7 @@ static rp_code submit_block(decode *d, int turn, uint32_t most, rp_error *err)
 	if (d->saves)
 		cmds[n++] = r->save[turn];
 	for (uint32_t i = 0; i < steps; i++)
-		cmds[n++] = r->step[d->kind];
+		cmds[n++] = r->step[d->pos + d->submitted + i >= d->g->deep_from][d->kind];
 	cmds[n++] = r->tail[turn];
 	d->blocks[turn] = (block){ .first = d->submitted, .end = d->submitted + steps };
 	d->submitted += steps;

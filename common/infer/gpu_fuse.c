@@ -1,14 +1,12 @@
 /* One token of one sequence in few dispatches: operations that follow each other become one kernel where there is one. Norms are
  * put off to the products that read them; a product takes the convolution, the activation or the gate behind or before it along;
  * attention is a span of positions a workgroup, and a merge. Everything else is recorded as it is. */
-#include "infer/gpu_work.h"
+#include "infer/gpu_attention.h"
 
 #include <string.h>
 
 enum {
-	WG = 256, /* of attention */
 	MOST_LANES = 128,
-	MOST_SPLITS = 64, /* as in the kernels */
 	MOST_HEADS = 32,
 	SHARED_REST = 12288, /* bytes of workgroup memory beside the row of x, at most */
 	GLU_ROWS = 2,        /* rows in flight, measured: of each matrix; of the last product */
@@ -284,54 +282,8 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 }
 
 /* ---- attention ---- */
-typedef struct heads {
-	const rp_op *split, *q_norm, *k_norm, *q_rope, *k_rope, *attention, *gate; /* the first three and the last may be NULL */
-	uint32_t end; /* the operation after them */
-} heads;
-
-static const rp_op *next_if(const fuse *f, heads *h, rp_op_kind kind)
-{
-	return h->end < f->n && f->ops[h->end].kind == kind ? &f->ops[h->end++] : NULL;
-}
-
-static bool in_place(const rp_op *op, unsigned slot)
-{
-	return op->in[0] == slot && op->out == slot;
-}
-
-/* The operations from i on up to ATTENTION and its gate. */
-static bool are_heads(const fuse *f, uint32_t i, heads *h)
-{
-	*h = (heads){ .end = i };
-	h->split = next_if(f, h, RP_OP_SPLIT_HEADS);
-	h->q_norm = next_if(f, h, RP_OP_NORM);
-	h->k_norm = next_if(f, h, RP_OP_NORM);
-	h->q_rope = next_if(f, h, RP_OP_ROPE);
-	h->k_rope = next_if(f, h, RP_OP_ROPE);
-	h->attention = next_if(f, h, RP_OP_ATTENTION);
-	if (h->attention == NULL || h->q_rope == NULL || h->k_rope == NULL || (h->q_norm != NULL) != (h->k_norm != NULL))
-		return false;
-	const rp_op *a = h->attention, *r = h->q_rope, *n = h->q_norm;
-	unsigned q = a->in[0], k = a->in[1];
-	bool ok = in_place(r, q) && in_place(h->k_rope, k) && r->rotary_dim == h->k_rope->rotary_dim && r->rotary_dim % 8 == 0 &&
-		r->interleaved == h->k_rope->interleaved && rp_gpu_angles(f->g, r) == rp_gpu_angles(f->g, h->k_rope) &&
-		a->head_dim % 4 == 0 && a->head_dim <= 512;
-	if (n != NULL)
-		ok = ok && in_place(n, q) && in_place(h->k_norm, k) && n->group == a->head_dim && h->k_norm->group == a->head_dim &&
-			n->eps == h->k_norm->eps && n->plus_one == h->k_norm->plus_one;
-	if (h->split != NULL)
-		ok = ok && h->split->out == q && h->split->head_dim == a->head_dim;
-	const rp_op *gate = h->end < f->n ? &f->ops[h->end] : NULL;
-	if (h->split != NULL && gate != NULL && gate->kind == RP_OP_SIGMOID_MUL && in_place(gate, a->out) &&
-		gate->in[1] == h->split->out1) {
-		h->gate = gate;
-		h->end++;
-	}
-	return ok && (h->split == NULL) == (h->gate == NULL);
-}
-
 /* MATMUL with residual in place of nothing but attention's output, as wide_attend can take it. */
-static bool is_attend(const fuse *f, const heads *h)
+static bool is_attend(const fuse *f, const rp_heads *h)
 {
 	const rp_op *op = h->end < f->n ? &f->ops[h->end] : NULL;
 	uint32_t last = h->end - 1;
@@ -340,7 +292,7 @@ static bool is_attend(const fuse *f, const heads *h)
 	return op->n_in == 2 && op->in[1] == op->out && h->attention->heads <= MOST_HEADS;
 }
 
-static rp_code record_attend(fuse *f, const heads *h, rp_vk_buf *q, const rp_args_split_attention *a, rp_error *err)
+static rp_code record_attend(fuse *f, const rp_heads *h, const rp_args_split_attention *a, rp_error *err)
 {
 	const rp_op *op = &f->ops[h->end];
 	product m;
@@ -361,7 +313,7 @@ static rp_code record_attend(fuse *f, const heads *h, rp_vk_buf *q, const rp_arg
 	m.a.splits = a->splits;
 	m.a.tile = a->tile;
 	rp_work_bind(&m.w, f->g->parts);
-	rp_work_bind(&m.w, q);
+	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, h->q));
 	rp_work_bind_rows(&m.w, f->s);
 	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
@@ -369,66 +321,13 @@ static rp_code record_attend(fuse *f, const heads *h, rp_vk_buf *q, const rp_arg
 	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
 }
 
-static rp_code record_merge(fuse *f, const heads *h, rp_vk_buf *q, const rp_args_split_attention *a, rp_error *err)
+static rp_code record_heads(fuse *f, const rp_heads *h, rp_error *err)
 {
-	rp_work w;
-	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_merge", err);
+	rp_args_split_attention a;
+	rp_code rc = rp_heads_split(f->g, f->c, h, f->cache, f->s, &a, err);
 	if (rc != RP_OK)
 		return rc;
-	rp_work_for(&w, h->attention);
-	if (h->gate != NULL)
-		rp_work_for(&w, h->gate);
-	rp_work_why(&w, "joins the parts of attention", "wide_attend: the product behind is not of quants in one range, or has more than 32 heads");
-	rp_work_const(&w, "GATE", h->gate != NULL);
-	rp_work_bind(&w, f->g->parts);
-	rp_work_bind(&w, q);
-	rp_work_bind_rows(&w, f->s);
-	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, h->attention->out));
-	return rp_work_dispatch(&w, a, sizeof *a, (rp_grid){ a->heads, 1, 1 }, err);
-}
-
-static rp_code record_heads(fuse *f, const heads *h, rp_error *err)
-{
-	const rp_op *op = h->attention;
-	rp_vk_buf *q = rp_gpu_slot(f->g, f->s, h->split != NULL ? h->split->in[0] : op->in[0]);
-	rp_vk_buf *k = rp_gpu_slot(f->g, f->s, op->in[1]);
-	uint32_t sg = f->g->device->subgroup_size;
-	rp_args_split_attention a = { .heads = op->heads, .kv_heads = op->kv_heads, .head_dim = op->head_dim,
-		.ctx = f->g->engine->info.ctx, .q_stride = h->split != NULL ? 2 * op->head_dim : op->head_dim,
-		.rotary_dim = h->q_rope->rotary_dim, .interleaved = h->q_rope->interleaved, .splits = f->g->splits, .tile = 4 * WG / sg,
-		.scale = op->scale };
-	rp_work w;
-	rp_code rc = rp_work_begin(&w, f->g, f->c, "attention_split", err);
-	if (rc != RP_OK)
-		return rc;
-	const rp_op *parts[] = { h->split, h->q_norm, h->k_norm, h->q_rope, h->k_rope, h->attention };
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		if (parts[i] != NULL)
-			rp_work_for(&w, parts[i]);
-	rp_work_why(&w, "one row: spans of positions side by side, norms and rope on the way, the cache appended to in place",
-		"attention_decode: one workgroup a head, and four dispatches before it");
-	rp_work_const(&w, "WG", WG);
-	rp_work_const(&w, "SG", sg);
-	rp_work_const(&w, "NORM", h->q_norm != NULL);
-	rp_work_const(&w, "FEW_DIMS", op->head_dim <= 8 * sg);
-	if (h->q_norm != NULL) {
-		a.eps = h->q_norm->eps;
-		a.w_offset = h->q_norm->plus_one ? 1.0f : 0.0f;
-	}
-	rp_work_bind(&w, q);
-	rp_work_bind(&w, k);
-	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->in[2]));
-	rp_work_bind(&w, h->q_norm == NULL ? k : rp_gpu_weight_find(&f->g->weights, h->q_norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
-	rp_work_bind(&w, h->k_norm == NULL ? k : rp_gpu_weight_find(&f->g->weights, h->k_norm->w[0], RP_GPU_VECTOR)->ranges[0].buf);
-	rp_work_bind(&w, rp_gpu_angles(f->g, h->q_rope));
-	rp_work_bind_rows(&w, f->s);
-	rp_work_bind(&w, f->cache->a);
-	rp_work_bind(&w, f->cache->b);
-	rp_work_bind(&w, f->g->parts);
-	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ a.heads, a.splits, 1 }, err);
-	if (rc != RP_OK)
-		return rc;
-	return is_attend(f, h) ? record_attend(f, h, q, &a, err) : record_merge(f, h, q, &a, err);
+	return !f->s->deep && is_attend(f, h) ? record_attend(f, h, &a, err) : rp_heads_merge(f->g, f->c, h, f->s, &a, err);
 }
 
 /* A norm of whole rows whose every reader is a product that can do it. */
@@ -552,7 +451,7 @@ static rp_code record_side_by_side(fuse *f, uint32_t first, rp_error *err)
 static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 {
 	const rp_op *op = &f->ops[i];
-	heads h;
+	rp_heads h;
 	if (op->kind == RP_OP_NORM && put_off(f, i)) {
 		f->norm = op;
 		return RP_OK;
@@ -560,7 +459,7 @@ static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 	if (op->kind == RP_OP_GATED_NORM && is_gated(f, i))
 		return record_gated(f, i, err);
 	if ((op->kind == RP_OP_SPLIT_HEADS || op->kind == RP_OP_NORM || op->kind == RP_OP_ROPE) && f->g->parts != NULL &&
-		are_heads(f, i, &h)) {
+		rp_heads_match(f->g, f->ops, f->n, i, &h)) {
 		for (uint32_t j = i; j < h.end; j++)
 			f->done[j] = true;
 		return record_heads(f, &h, err);
@@ -613,22 +512,4 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 	uint32_t all = rp_ceil_div(m.a.n, m.teams * HEAD_ROWS);
 	*pairs = all < RP_WIDE_BEST ? all : RP_WIDE_BEST;
 	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, (rp_grid){ *pairs, 1, 1 }, err);
-}
-
-/* ---- room for the parts of attention ---- */
-rp_code rp_gpu_fuse_init(rp_gpu *g, rp_error *err)
-{
-	const rp_engine *e = g->engine;
-	uint32_t tile = 4 * WG / g->device->subgroup_size, splits = rp_ceil_div(e->info.ctx, tile);
-	uint64_t most = 0;
-	for (uint32_t l = e->opts.layer_first; l < e->opts.layer_last; l++)
-		for (uint32_t i = 0; i < e->graph->layers[l].n_ops; i++) {
-			const rp_op *op = &e->graph->layers[l].ops[i];
-			uint64_t values = op->kind == RP_OP_ATTENTION ? (uint64_t)op->heads * (op->head_dim + 4) : 0;
-			most = values > most ? values : most;
-		}
-	g->splits = splits < MOST_SPLITS ? splits : MOST_SPLITS;
-	if (!g->fused || most == 0 || most * g->splits * sizeof(float) > g->device->max_binding)
-		return RP_OK;
-	return rp_vk_buf_new(g->vk, RP_VK_LOCAL, most * g->splits * sizeof(float), "parts of attention", &g->parts, err);
 }

@@ -154,12 +154,13 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 	rp_code rc = rp_work_begin(&w, g, c, "kv_append", err);
 	if (rc != RP_OK)
 		return rc;
+	rp_work_const(&w, "KV16", g->kv16);
 	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[1]));
 	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[2]));
 	rp_work_bind_rows(&w, s);
 	rp_work_bind(&w, cache->a);
 	rp_work_bind(&w, cache->b);
-	rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_lanes((uint64_t)s->rows * op->kv_heads * op->head_dim, w.wg), err);
+	rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_kv_append(&a, g->kv16, w.wg), err);
 	bool decode = s->rows <= s->segs * SHORT_SEGMENT;
 	if (rc == RP_OK)
 		rc = rp_work_begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
@@ -168,6 +169,7 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 	rp_work_why(&w, decode ? "few rows a sequence: a workgroup a row and head scores positions side by side"
 		: "many rows a sequence: 16 rows share the keys and values they read",
 		decode ? "attention_prefill: its tiles of 16 rows would be mostly empty" : "attention_decode: would read the cache once a row");
+	rp_work_const(&w, "KV16", g->kv16);
 	if (decode)
 		rp_work_const(&w, "WG", rp_attention_wg(g->cpu));
 	else

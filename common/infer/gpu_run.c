@@ -37,9 +37,9 @@ rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 void rp_gpu_run_free(rp_gpu *g)
 {
 	rp_gpu_run *r = &g->run;
-	for (int i = 0; i < RP_GPU_STEPS; i++)
-		rp_vk_cmd_free(r->step[i]);
 	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < RP_GPU_STEPS; k++)
+			rp_vk_cmd_free(r->step[i][k]);
 		rp_vk_cmd_free(r->tail[i]);
 		rp_vk_cmd_free(r->save[i]);
 		rp_vk_buf_free(r->out[i]);
@@ -148,9 +148,9 @@ static rp_code record_sample(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, boo
 }
 
 /* ---- a token ---- */
-static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_gpu_step kind, rp_error *err)
+static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_gpu_step kind, bool deep, rp_error *err)
 {
-	rp_gpu_shape s = { 1, 1, g->slots[RP_SLOT_X], g->run.batch };
+	rp_gpu_shape s = { 1, 1, g->slots[RP_SLOT_X], g->run.batch, deep };
 	rp_code rc = rp_gpu_record_input(g, c, &s, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_record_layers(g, c, &s, err);
@@ -165,33 +165,34 @@ static rp_code record_step(rp_gpu *g, rp_vk_cmd *c, rp_gpu_step kind, rp_error *
 
 rp_code rp_gpu_run_ask(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
 {
-	return record_step(g, c, RP_GPU_GREEDY, err);
+	return record_step(g, c, RP_GPU_GREEDY, false, err);
 }
 
 /* Recordings of before hold buffers that are gone. */
 static void forget(rp_gpu_run *r)
 {
 	for (int i = 0; i < RP_GPU_STEPS && !r->recorded; i++)
-		r->made[i] = false;
+		r->made[0][i] = r->made[1][i] = false;
 	r->made_save = r->made_save && r->recorded;
 	r->recorded = true;
 }
 
-rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, rp_error *err)
+rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, bool deep, rp_error *err)
 {
 	static const char *const names[] = { "a token", "a token that is sampled", "a token that is sampled with a penalty" };
 	rp_gpu_run *r = &g->run;
 	forget(r);
-	if (r->made[kind])
+	rp_vk_cmd **c = &r->step[deep][kind];
+	if (r->made[deep][kind])
 		return RP_OK;
-	rp_code rc = r->step[kind] == NULL ? rp_vk_cmd_new(g->vk, names[kind], &r->step[kind], err) : RP_OK;
+	rp_code rc = *c == NULL ? rp_vk_cmd_new(g->vk, names[kind], c, err) : RP_OK;
 	if (rc == RP_OK)
-		rc = rp_vk_cmd_begin(r->step[kind], RP_VK_REPLAY, err);
+		rc = rp_vk_cmd_begin(*c, RP_VK_REPLAY, err);
 	if (rc == RP_OK)
-		rc = record_step(g, r->step[kind], kind, err);
+		rc = record_step(g, *c, kind, deep, err);
 	if (rc == RP_OK)
-		rc = rp_vk_cmd_end(r->step[kind], err);
-	r->made[kind] = rc == RP_OK;
+		rc = rp_vk_cmd_end(*c, err);
+	r->made[deep][kind] = rc == RP_OK;
 	return rc;
 }
 

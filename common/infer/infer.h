@@ -22,6 +22,9 @@ typedef struct rp_seq rp_seq;
  * is only valid during the call. For tests: reading everything back is slow. */
 typedef void rp_tap_fn(void *user, int layer, const char *label, const float *data, size_t rows, size_t width);
 
+/* How a cache holds keys and values. f16: rounded by at most 1 in 2,048 of each (2^-25 near zero), clamped to 65,504. */
+typedef enum rp_cache_type { RP_CACHE_BEST, RP_CACHE_F32, RP_CACHE_F16 } rp_cache_type; /* best: f32 on cpu, f16 on Vulkan */
+
 typedef struct rp_engine_opts {
 	/* "cpu", "gpu" (the best Vulkan device), "0".. (a Vulkan device by number). NULL: the best Vulkan device that is real
 	 * hardware, else "cpu": Mesa's CPU driver takes 3 to 6 times as long to read a prompt, and no less time a token. When such
@@ -39,6 +42,7 @@ typedef struct rp_engine_opts {
 	void *progress_user;
 	const char *cache_dir; /* for pipeline caches; NULL: none on disk */
 	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
+	rp_cache_type kv;      /* RP_UNSUPPORTED: f16 on cpu, or with heads of no multiple of 8 values */
 	const char *variant;   /* kernels: "portable", "subgroup", "fused"; NULL: the device's best */
 	uint64_t device_bytes, max_binding; /* vulkan: device memory it may take, bytes it may bind at once; 0: what the device has */
 	/* For plans: facts of a Vulkan device in the place of `device`. The engine does all it would do there, on paper (vk/paper.h):

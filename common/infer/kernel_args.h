@@ -126,12 +126,12 @@ typedef struct rp_args_wide_delta {
 	float eps, w_offset;
 } rp_args_wide_delta;
 
-/* One row's attention: attention_split, attention_merge. */
+/* Attention of rows that are a token of a sequence each: attention_split, attention_merge. */
 typedef struct rp_args_split_attention {
 	uint32_t heads, kv_heads, head_dim, ctx;
 	uint32_t q_stride; /* values from head to head of q */
 	uint32_t rotary_dim, interleaved;
-	uint32_t splits, tile; /* most parts a head; positions one has at least: 4 * WG / SG */
+	uint32_t splits, tile; /* most parts a head; positions one has at least: 4 * WG / LANES */
 	float scale, eps, w_offset;
 } rp_args_split_attention;
 
@@ -181,6 +181,15 @@ enum {
 	RP_WIDE_GROUPS = 264,
 	RP_WIDE_FEW = 60,
 	RP_WIDE_BEST = 264,
+	/* Attention of one-token rows: WG of attention_split and attention_merge; vectors of a head a workgroup of the latter; query
+	 * heads that may share a workgroup; parts when the product after it joins them; parts at least when there are many rows. */
+	RP_SPLIT_WG = 256,
+	RP_MERGE_VECTORS = 16,
+	RP_SPLIT_HEADS = 4,
+	RP_SPLIT_FEW = 32,
+	RP_SPLIT_LEAST = 8,
+	RP_BATCH_ROWS = 64, /* sequences one recording may decode a token of */
+	RP_DEEP = 1024, /* positions from which one row's attention has more parts and a kernel to join them */
 };
 
 /* Units of 32 values a kernel reads of a row of k. */
@@ -192,6 +201,12 @@ static inline uint32_t rp_units(rp_dtype t, uint32_t k)
 static inline rp_grid rp_grid_embed(const rp_args_embed *a, rp_dtype t, uint32_t wg)
 {
 	return rp_grid_lanes((uint64_t)a->n_rows * 2 * rp_units(t, a->width), wg);
+}
+
+/* A lane 16 bytes of keys and of values. */
+static inline rp_grid rp_grid_kv_append(const rp_args_attention *a, bool kv16, uint32_t wg)
+{
+	return rp_grid_lanes((uint64_t)a->n_rows * a->kv_heads * a->head_dim / (kv16 ? 8 : 4), wg);
 }
 
 static inline rp_grid rp_grid_matvec(const rp_args_matmul *a, rp_shape s)

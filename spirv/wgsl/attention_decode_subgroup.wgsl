@@ -20,10 +20,28 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> kcache: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vcache: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> kcache: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> vcache: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+// Vectors of four values of the caches, which are f32, or halves two to a word (KV16).
+override KV16: bool = false;
+
+fn vector_in(unit: vec4<u32>, at: u32) -> vec4<f32> {
+	if (KV16) {
+		let two = select(unit.xy, unit.zw, (at & 1u) != 0u);
+		return vec4<f32>(unpack2x16float(two.x), unpack2x16float(two.y));
+	}
+	return bitcast<vec4<f32>>(unit);
+}
+
+fn key_at(at: u32) -> vec4<f32> {
+	return vector_in(kcache[select(at, at / 2u, KV16)], at);
+}
+
+fn value_at(at: u32) -> vec4<f32> {
+	return vector_in(vcache[select(at, at / 2u, KV16)], at);
+}
 
 var<workgroup> query: array<vec4<f32>, MAX_DIM4>;
 var<workgroup> weight: array<f32, WG>;
@@ -73,14 +91,14 @@ fn score(start: u32, dims: u32) -> f32 {
 	var sum = vec4<f32>(0.0);
 	var d = 0u;
 	for (; d + 4u <= dims; d += 4u) {
-		let k0 = kcache[start + d];
-		let k1 = kcache[start + d + 1u];
-		let k2 = kcache[start + d + 2u];
-		let k3 = kcache[start + d + 3u];
+		let k0 = key_at(start + d);
+		let k1 = key_at(start + d + 1u);
+		let k2 = key_at(start + d + 2u);
+		let k3 = key_at(start + d + 3u);
 		sum += (query[d] * k0 + query[d + 1u] * k1) + (query[d + 2u] * k2 + query[d + 3u] * k3);
 	}
 	for (; d < dims; d++) {
-		sum += query[d] * kcache[start + d];
+		sum += query[d] * key_at(start + d);
 	}
 	return (sum.x + sum.y) + (sum.z + sum.w);
 }
@@ -90,14 +108,14 @@ fn mix(start: u32, t0: u32, n: u32, step: u32, dims: u32) -> vec4<f32> {
 	var sum = vec4<f32>(0.0);
 	var t = t0;
 	for (; t + 3u * step < n; t += 4u * step) {
-		let v0 = vcache[start + t * dims];
-		let v1 = vcache[start + (t + step) * dims];
-		let v2 = vcache[start + (t + 2u * step) * dims];
-		let v3 = vcache[start + (t + 3u * step) * dims];
+		let v0 = value_at(start + t * dims);
+		let v1 = value_at(start + (t + step) * dims);
+		let v2 = value_at(start + (t + 2u * step) * dims);
+		let v3 = value_at(start + (t + 3u * step) * dims);
 		sum += (weight[t] * v0 + weight[t + step] * v1) + (weight[t + 2u * step] * v2 + weight[t + 3u * step] * v3);
 	}
 	for (; t < n; t += step) {
-		sum += weight[t] * vcache[start + t * dims];
+		sum += weight[t] * value_at(start + t * dims);
 	}
 	return sum;
 }

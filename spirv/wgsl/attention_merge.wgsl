@@ -1,10 +1,14 @@
 // Woven from parts/attention_merge.in by weave: edit that.
-// Join the parts attention_split made of each head, and multiply by sigmoid(gate) where there is one. A head a workgroup, its lanes in
-// groups that own all dims.
+// Join the parts attention_split made of each head of each row, and multiply by sigmoid(gate) where there is one. A head of a row and
+// CHUNK vectors of it a workgroup, its lanes in groups that own all of these.
+enable subgroups;
+
 override WG: u32 = 256u;
+override SG: u32 = 32u; // the subgroup size, which must be required of the pipeline
 override GATE: bool = false; // its values of a head lie p.head_dim after the query's
 
-const MOST_SPLITS = 64u;
+const CHUNK = 16u;
+const LOWEST = -3.4e38;
 
 struct Params {
 	heads: u32,
@@ -31,50 +35,58 @@ fn span(n: u32) -> u32 {
 @group(0) @binding(3) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
-var<workgroup> heads: array<vec2<f32>, MOST_SPLITS>; // maximum, total
+var<workgroup> weights: array<f32, WG>; // of each part; p.splits <= WG
+var<workgroup> among: array<f32, 2u * (WG / SG)>; // of subgroups: maxima, totals
 var<workgroup> sums: array<vec4<f32>, WG>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
 	let dims = p.head_dim / 4u;
-	let n_keys = min(rows[0].y + 1u, p.ctx);
-	let step = span(n_keys);
+	let n_keys = min(rows[wg.y].y + 1u, p.ctx);
+	let step = max(span(n_keys), 1u);
 	let n = (n_keys + step - 1u) / step;
-	let first = wg.x * p.splits * (dims + 1u);
+	let first = (wg.y * p.heads + wg.x) * p.splits * (dims + 1u);
+	var own = vec2<f32>(LOWEST, 0.0);
 	if (i < n) {
-		heads[i] = part[first + i * (dims + 1u) + dims].xy;
+		own = part[first + i * (dims + 1u) + dims].xy;
+	}
+	var most = subgroupMax(own.x);
+	if (i % SG == 0u) {
+		among[i / SG] = most;
 	}
 	workgroupBarrier();
-	var most = heads[0].x;
-	for (var s = 1u; s < n; s++) {
-		most = max(most, heads[s].x);
+	for (var s = 0u; s < WG / SG; s++) {
+		most = max(most, among[s]);
 	}
-	let groups = WG / dims;
+	let e = exp(own.x - most);
+	weights[i] = e;
+	var total = subgroupAdd(e * own.y);
+	if (i % SG == 0u) {
+		among[WG / SG + i / SG] = total;
+	}
+	workgroupBarrier();
+	let d = wg.z * CHUNK + i % CHUNK;
 	var sum = vec4<f32>(0.0);
-	var s = i / dims;
-	for (; s + groups < n && i < groups * dims; s += 2u * groups) {
-		let a = part[first + s * (dims + 1u) + i % dims];
-		let b = part[first + (s + groups) * (dims + 1u) + i % dims];
-		sum += exp(heads[s].x - most) * a + exp(heads[s + groups].x - most) * b;
-	}
-	if (s < n && i < groups * dims) {
-		sum += exp(heads[s].x - most) * part[first + s * (dims + 1u) + i % dims];
+	if (d < dims) {
+		for (var s = i / CHUNK; s < n; s += WG / CHUNK) {
+			sum += weights[s] * part[first + s * (dims + 1u) + d];
+		}
 	}
 	sums[i] = sum;
 	workgroupBarrier();
-	if (i >= dims) {
+	if (i >= CHUNK || d >= dims) {
 		return;
 	}
-	var total = 0.0;
-	for (var t = 0u; t < n; t++) {
-		total += exp(heads[t].x - most) * heads[t].y;
+	total = 0.0;
+	for (var s = 0u; s < WG / SG; s++) {
+		total += among[WG / SG + s];
 	}
-	for (var g = 1u; g < groups; g++) {
-		sum += sums[g * dims + i];
+	for (var g = 1u; g < WG / CHUNK; g++) {
+		sum += sums[g * CHUNK + i];
 	}
-	var r = sum / total;
+	var r = select(sum / total, vec4<f32>(0.0), n == 0u);
 	if (GATE) {
-		r /= 1.0 + exp(-q[wg.x * (p.q_stride / 4u) + dims + i]);
+		r /= 1.0 + exp(-q[(wg.y * p.heads + wg.x) * (p.q_stride / 4u) + dims + d]);
 	}
-	y[wg.x * dims + i] = r;
+	y[(wg.y * p.heads + wg.x) * dims + d] = r;
 }

@@ -18,10 +18,28 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> kcache: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vcache: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> kcache: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> vcache: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+// Vectors of four values of the caches, which are f32, or halves two to a word (KV16).
+override KV16: bool = false;
+
+fn vector_in(unit: vec4<u32>, at: u32) -> vec4<f32> {
+	if (KV16) {
+		let two = select(unit.xy, unit.zw, (at & 1u) != 0u);
+		return vec4<f32>(unpack2x16float(two.x), unpack2x16float(two.y));
+	}
+	return bitcast<vec4<f32>>(unit);
+}
+
+fn key_at(at: u32) -> vec4<f32> {
+	return vector_in(kcache[select(at, at / 2u, KV16)], at);
+}
+
+fn value_at(at: u32) -> vec4<f32> {
+	return vector_in(vcache[select(at, at / 2u, KV16)], at);
+}
 
 const ROWS = 16u;
 const KEYS = 32u;
@@ -42,7 +60,7 @@ fn score_tile(i: u32, cache: u32, first: u32, n_keys: u32, r0: u32, r1: u32, hea
 			let from_k = cache + key * dims;
 			var sum = vec4<f32>(0.0);
 			for (var d = 0u; d < dims; d++) {
-				sum += q[from_q + d] * kcache[from_k + d];
+				sum += q[from_q + d] * key_at(from_k + d);
 			}
 			s = ((sum.x + sum.y) + (sum.z + sum.w)) * p.scale;
 		}
@@ -99,7 +117,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 					acc[s] *= shrink[min(own_row + s * groups, ROWS - 1u)];
 				}
 				for (var t = 0u; t < n; t++) {
-					let v = vcache[cache + (first + t) * dims + own_dim];
+					let v = value_at(cache + (first + t) * dims + own_dim);
 					for (var s = 0u; s * groups < ROWS; s++) {
 						acc[s] += weight[min(own_row + s * groups, ROWS - 1u) * KEYS + t] * v;
 					}

@@ -63,8 +63,10 @@ static void speed(const rp_graph *g, char **arg)
 	rp_seq *s = NULL;
 	printf("%s\n", rp_engine_describe(e)->device);
 	if (strcmp(rp_engine_describe(e)->backend, "vulkan") == 0) {
-		const rp_gpu *gpu = e->state;
-		rp_vk_cmd_stats st = rp_vk_cmd_describe(gpu->run.step);
+		rp_gpu *gpu = e->state;
+		bool deep = prompt >= gpu->deep_from;
+		must(rp_gpu_run_record(gpu, RP_GPU_GREEDY, deep, &err));
+		rp_vk_cmd_stats st = rp_vk_cmd_describe(gpu->run.step[deep][RP_GPU_GREEDY]);
 		printf("%u dispatches, %u barriers a token\n", st.dispatches, st.barriers);
 	}
 	must(rp_seq_new(e, &s, &err));

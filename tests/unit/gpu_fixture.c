@@ -14,7 +14,7 @@ static bool have_validation, have_subgroups, have_fused;
 
 rp_engine_opts gpu_opts(void)
 {
-	return (rp_engine_opts){.device = "gpu", .validate = have_validation};
+	return (rp_engine_opts){.device = "gpu", .validate = have_validation, .kv = RP_CACHE_F32};
 }
 
 void gpu_need_variant(const char *variant)

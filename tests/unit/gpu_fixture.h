@@ -6,7 +6,7 @@
 
 struct CMUnitTest;
 
-/* Device "gpu", validated when the layers are installed. */
+/* Device "gpu", caches in f32, validated when the layers are installed. */
 rp_engine_opts gpu_opts(void);
 /* skip() when the device has no such kernel variant. */
 void gpu_need_variant(const char *variant);

@@ -63,13 +63,26 @@ static void reference(const attention_case *c, const float *q, const float *kc, 
 	free(scores);
 }
 
-static void check(const char *kernel, const attention_case *c, uint32_t wg)
+/* The values as halves, each of which becomes the value it can hold. */
+static uint16_t *as_halves(float *values, size_t n)
+{
+	uint16_t *out = rp_alloc_array(n, sizeof *out);
+	assert_non_null(out);
+	for (size_t i = 0; i < n; i++) {
+		out[i] = rp_f32_to_f16(values[i]);
+		values[i] = rp_f16_to_f32(out[i]);
+	}
+	return out;
+}
+
+static void check(const char *kernel, const attention_case *c, uint32_t wg, bool kv16)
 {
 	uint32_t n_rows = count_rows(c), r = 0;
 	size_t n = (size_t)n_rows * c->heads * c->dim, n_cache = (size_t)SLOTS * c->kv_heads * c->ctx * c->dim;
 	float scale = 1.0f / sqrtf((float)c->dim);
 	float *q = rig_floats(n, 2.0f), *kc = rig_floats(n_cache, 1.0f), *vc = rig_floats(n_cache, 1.0f);
 	float *y = rig_floats(n, 1.0f), *want = rig_floats(n, 0.0f);
+	uint16_t *kh = kv16 ? as_halves(kc, n_cache) : NULL, *vh = kv16 ? as_halves(vc, n_cache) : NULL;
 	rp_batch_row *rows = rp_alloc_array(n_rows, sizeof *rows);
 	assert_non_null(rows);
 	for (uint32_t s = 0; s < c->n_segs; s++)
@@ -78,12 +91,17 @@ static void check(const char *kernel, const attention_case *c, uint32_t wg)
 	reference(c, q, kc, vc, scale, want);
 	rp_args_attention p = { n_rows, c->heads, c->kv_heads, c->dim, c->ctx, scale };
 	bool prefill = strcmp(kernel, "attention_prefill") == 0;
-	rp_vk_const konst = prefill ? (rp_vk_const){ "HEAD_DIM", c->dim } : (rp_vk_const){ "WG", wg };
+	rp_vk_const konst[] = { prefill ? (rp_vk_const){ "HEAD_DIM", c->dim } : (rp_vk_const){ "WG", wg }, { "KV16", kv16 } };
 	rig_arg args[] = { RIG_IN(q, n), RIG_IN(kc, n_cache), RIG_IN(vc, n_cache), RIG_IN(rows, n_rows), RIG_OUT(y, n) };
+	if (kv16) {
+		args[1] = RIG_IN(kh, n_cache);
+		args[2] = RIG_IN(vh, n_cache);
+	}
 	rp_grid grid = { c->heads, prefill ? rp_ceil_div(n_rows, RP_PREFILL_ROWS) : n_rows, 1 };
-	rig_run(&(rig_call){ kernel, &konst, 1, &p, sizeof p, grid, args, 5 });
+	rig_run(&(rig_call){ kernel, konst, 2, &p, sizeof p, grid, args, 5 });
 	char what[120];
-	snprintf(what, sizeof what, "%s heads %u/%u dim %u rows %u wg %u", kernel, c->heads, c->kv_heads, c->dim, n_rows, wg);
+	snprintf(what, sizeof what, "%s heads %u/%u dim %u rows %u wg %u%s", kernel, c->heads, c->kv_heads, c->dim, n_rows, wg,
+		kv16 ? " f16" : "");
 	rig_close(what, rig_nmse_f32(y, want, n), BOUND);
 	free(q);
 	free(kc);
@@ -91,6 +109,8 @@ static void check(const char *kernel, const attention_case *c, uint32_t wg)
 	free(y);
 	free(want);
 	free(rows);
+	free(kh);
+	free(vh);
 }
 
 static const attention_case cases[] = {
@@ -110,7 +130,8 @@ static void each(const char *kernel, uint32_t wg)
 	if (!rig_has(kernel))
 		skip();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		check(kernel, &cases[i], wg);
+		for (int kv16 = 0; kv16 <= (cases[i].dim % 8 == 0); kv16++)
+			check(kernel, &cases[i], wg, kv16);
 }
 
 static void decode(void **state)

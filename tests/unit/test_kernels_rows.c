@@ -196,17 +196,22 @@ static void gather_rows(void **state)
 	free(x);
 }
 
-static void kv_append(void **state)
+static void check_append(bool kv16)
 {
-	enum { ROWS = 4, KV = 3, DIM = 20, CTX = 9, SLOTS = 2, N = ROWS * KV * DIM, CACHE = SLOTS * KV * CTX * DIM };
+	enum { ROWS = 4, KV = 3, DIM = 24, CTX = 9, SLOTS = 2, N = ROWS * KV * DIM, CACHE = SLOTS * KV * CTX * DIM };
 	/* the last row lies past the cache: dropped, never written elsewhere */
 	const rp_batch_row rows[ROWS] = { { 0, 8, 1, 0 }, { 0, 0, 0, 1 }, { 0, 1, 0, 1 }, { 0, CTX, 0, 2 } };
-	(void)state;
-	rig_ready();
 	float *k = rig_floats(N, 1.0f), *v = rig_floats(N, 1.0f), *kc = rig_floats(CACHE, 1.0f), *vc = rig_floats(CACHE, 1.0f);
 	float *want_k = rig_floats(CACHE, 0.0f), *want_v = rig_floats(CACHE, 0.0f);
-	memcpy(want_k, kc, CACHE * sizeof *kc);
-	memcpy(want_v, vc, CACHE * sizeof *vc);
+	static uint16_t kh[CACHE], vh[CACHE];
+	k[0] = 1e6f; /* what no half can hold */
+	v[1] = -1e6f;
+	for (int i = 0; i < CACHE; i++) {
+		kh[i] = rp_f32_to_f16(kc[i]);
+		vh[i] = rp_f32_to_f16(vc[i]);
+		want_k[i] = kv16 ? rp_f16_to_f32(kh[i]) : kc[i];
+		want_v[i] = kv16 ? rp_f16_to_f32(vh[i]) : vc[i];
+	}
 	for (size_t r = 0; r < ROWS - 1; r++)
 		for (size_t h = 0; h < KV; h++) {
 			size_t to = ((rows[r].slot * KV + h) * CTX + rows[r].position) * DIM;
@@ -214,16 +219,36 @@ static void kv_append(void **state)
 			memcpy(want_v + to, v + (r * KV + h) * DIM, DIM * sizeof *v);
 		}
 	rp_args_attention p = { ROWS, KV, KV, DIM, CTX, 1.0f };
+	rp_vk_const konst = { "KV16", kv16 };
 	rig_arg args[] = { RIG_IN(k, N), RIG_IN(v, N), RIG_IN(rows, ROWS), RIG_OUT(kc, CACHE), RIG_OUT(vc, CACHE) };
-	rig_run(&(rig_call){ "kv_append", NULL, 0, &p, sizeof p, rp_grid_lanes(N, 64), args, 5 });
-	assert_memory_equal(kc, want_k, CACHE * sizeof *kc);
-	assert_memory_equal(vc, want_v, CACHE * sizeof *vc);
+	if (kv16) {
+		args[3] = RIG_OUT(kh, CACHE);
+		args[4] = RIG_OUT(vh, CACHE);
+	}
+	rig_run(&(rig_call){ "kv_append", &konst, 1, &p, sizeof p, rp_grid_kv_append(&p, kv16, 64), args, 5 });
+	if (!kv16) {
+		assert_memory_equal(kc, want_k, CACHE * sizeof *kc);
+		assert_memory_equal(vc, want_v, CACHE * sizeof *vc);
+	}
+	for (int i = 0; kv16 && i < CACHE; i++) {
+		float limit_k = fminf(fabsf(want_k[i]), 65504.0f), limit_v = fminf(fabsf(want_v[i]), 65504.0f);
+		assert_true(fabsf(rp_f16_to_f32(kh[i]) - copysignf(limit_k, want_k[i])) <= limit_k / 2048 + 3e-8f);
+		assert_true(fabsf(rp_f16_to_f32(vh[i]) - copysignf(limit_v, want_v[i])) <= limit_v / 2048 + 3e-8f);
+	}
 	free(k);
 	free(v);
 	free(kc);
 	free(vc);
 	free(want_k);
 	free(want_v);
+}
+
+static void kv_append(void **state)
+{
+	(void)state;
+	rig_ready();
+	check_append(false);
+	check_append(true);
 }
 
 int main(void)

@@ -12,7 +12,7 @@ struct Params {
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> kcache: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vcache: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> kcache: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> vcache: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
