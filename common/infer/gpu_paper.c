@@ -26,6 +26,12 @@ const rp_vk *rp_engine_paper(const rp_engine *e)
 	return g != NULL && rp_vk_on_paper(g->vk) ? g->vk : NULL;
 }
 
+const rp_vk_info *rp_engine_facts(const rp_engine *e)
+{
+	const rp_gpu *g = gpu_of(e);
+	return g != NULL ? g->device : NULL;
+}
+
 uint32_t rp_engine_chunk(const rp_engine *e)
 {
 	return e->chunk;
@@ -46,7 +52,8 @@ static bool is_weight(const rp_gpu *g, const rp_vk_buf *b, rp_buf_role *out)
 		for (uint32_t r = 0; r < w->n_ranges; r++) {
 			if (w->ranges[r].buf != b)
 				continue;
-			*out = (rp_buf_role){ .class = RP_BUF_WEIGHTS, .row_bytes = w->stride, .values = (uint64_t)w->k * w->ranges[r].rows };
+			*out = (rp_buf_role){ .class = RP_BUF_WEIGHTS, .row_bytes = w->stride,
+				.values = w->role == RP_GPU_MATRIX ? (uint64_t)w->k * w->ranges[r].rows : 0 };
 			int n = snprintf(out->name, sizeof out->name, "%.60s%s", w->tensor->name, w->role == RP_GPU_MINUS_EXP ? " (-exp)" : "");
 			if (w->n_ranges > 1 && n > 0)
 				snprintf(out->name + n, sizeof out->name - (size_t)n, " rows %u+%u", w->ranges[r].first, w->ranges[r].rows);

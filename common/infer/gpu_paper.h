@@ -27,10 +27,11 @@ typedef struct rp_buf_role {
 	rp_buf_class class;
 	char name[96];          /* unique in the engine: "slot 3", "layer 5 keys", a tensor's name and the range of its rows */
 	uint64_t row_bytes;     /* activations, tables: of a row; KV: of a position; weights: of a row; else 0 */
-	uint64_t values;        /* weights: how many */
+	uint64_t values;        /* weights of a matrix: how many */
 } rp_buf_role;
 
 const rp_vk *rp_engine_paper(const rp_engine *e); /* NULL when the engine is not on paper */
+const rp_vk_info *rp_engine_facts(const rp_engine *e); /* of any engine: its Vulkan device; NULL when it has none */
 void rp_engine_role(const rp_engine *e, const rp_vk_buf *b, rp_buf_role *out);
 uint32_t rp_engine_chunk(const rp_engine *e); /* most rows a pass */
 /* Which kernels: "portable", "subgroup", "fused"; why; what was rejected and why (NULL: nothing). */

@@ -32,8 +32,8 @@ const char *rp_cost_name(rp_cost c)
 /* Where nothing was measured: the order of magnitude of such a device. */
 void rp_plan_default_costs(rp_plan_device *d)
 {
-	static const double discrete[] = { 500e9, 3000, 500, 50000, 10e12, 40e12 }, integrated[] = { 60e9, 6000, 1500, 80000, 1e12, 4e12 },
-		cpu[] = { 7e9, 15000, 5000, 20000, 20e9, 20e9 };
+	static const double discrete[] = { 500e9, 3000, 3000, 500, 50000, 10e12, 40e12 },
+		integrated[] = { 60e9, 6000, 3000, 1500, 80000, 1e12, 4e12 }, cpu[] = { 7e9, 15000, 1, 5000, 20000, 20e9, 20e9 };
 	const double *v = d->facts.type == RP_VK_CPU ? cpu : d->facts.type == RP_VK_DISCRETE || d->facts.type == RP_VK_VIRTUAL ? discrete
 		: integrated;
 	memcpy(d->cost, v, sizeof d->cost);

@@ -15,6 +15,7 @@ struct cJSON;
 #define RP_COSTS(X)                                                                                                              \
 	X(READ, "read_bytes_per_s")       /* streaming reads of device memory */                                                 \
 	X(BARRIER, "barrier_ns")          /* a dispatch that waits for the one before it */                                      \
+	X(PHASE, "phase_ns")              /* what it takes beyond the barrier and its bytes: filling and emptying the device */      \
 	X(DISPATCH, "dispatch_ns")        /* one that runs beside it */                                                          \
 	X(SUBMIT, "submit_ns")            /* submitting and waiting */                                                           \
 	X(FLOPS, "flops_per_s")           /* products of matrices in ordinary instructions, multiplication and addition two */   \

@@ -309,8 +309,8 @@ static rp_code measured(const rp_json_at *at, rp_plan_device *d)
 			c++;
 		char shown[80];
 		if (c == RP_COST_COUNT)
-			return rp_fail(at->err, RP_FORMAT, "%s: measured.%s is unknown; expected read_bytes_per_s, barrier_ns, dispatch_ns, submit_ns, "
-				"flops_per_s or matrix_flops_per_s", at->file, rp_show(shown, sizeof shown, m->string, strlen(m->string)));
+			return rp_fail(at->err, RP_FORMAT, "%s: measured.%s is unknown; expected read_bytes_per_s, barrier_ns, phase_ns, dispatch_ns, "
+				"submit_ns, flops_per_s or matrix_flops_per_s", at->file, rp_show(shown, sizeof shown, m->string, strlen(m->string)));
 		if (!cJSON_IsNumber(m) || m->valuedouble < 1e-3 || m->valuedouble > 1e18)
 			return rp_json_wrong(&in, rp_cost_name((rp_cost)c), m, "a number from 0.001 to 1e18");
 		d->cost[c] = m->valuedouble;

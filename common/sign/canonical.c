@@ -98,6 +98,10 @@ static void number(double v, rp_buf *out)
 	}
 	if (v < 0)
 		rp_buf_addc(out, '-');
+	if (v > 0 && v <= 9007199254740992.0 && v == floor(v)) { /* the common case: a whole number a double holds exactly */
+		rp_buf_addf(out, "%.0f", v);
+		return;
+	}
 	decimal d = shortest(fabs(v));
 	if (d.point > 21 || d.point <= -6) {
 		rp_buf_addc(out, d.digits[0]);

@@ -1,0 +1,53 @@
+/* The options of reploid-plan. */
+#include "plan_cmd.h"
+
+#define AT(field) .at = offsetof(plan_cmd_opts, field)
+
+static const char *const variant_words[] = {"portable", "subgroup", "fused", NULL};
+
+static const rp_opt table[] = {
+	{.name = "explain", .group = "What to do", .help = "tables for people instead of JSON", AT(explain),
+		.more = "Which kernels run in each kind of layer and why, what was rejected and why, memory by heap, predicted time and what it was "
+			"predicted from."},
+	{.name = "describe-device", .group = "What to do", .help = "print what the driver says of the device, for --device elsewhere", AT(describe)},
+
+	{.name = "device", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Plan", .arg = "gpu|N|FILE", .def = "gpu",
+		.help = "the device to plan for: the best one here, one by number, or a description", AT(device),
+		.more = "FILE is what --describe-device printed on another machine; then no GPU and no driver is needed."},
+	{.name = "ctx", .alias = "ctx-size", .letter = 'c', .kind = RP_OPT_UINT, .hi = 1u << 24, .group = "Plan", .arg = "N", .def = "0",
+		.def_text = "the model's own, at most 4096", .help = "positions to make room for", AT(ctx), .more = "0 is the default."},
+	{.name = "batch", .alias = "batch-size", .letter = 'b', .kind = RP_OPT_UINT, .hi = 1u << 16, .group = "Plan", .arg = "N", .def = "0",
+		.def_text = "the engine's choice", .help = "most rows of a prompt computed at once", AT(batch), .more = "0 is the default."},
+	{.name = "depth", .letter = 'd', .kind = RP_OPT_UINT, .hi = 1u << 24, .group = "Plan", .arg = "N", .def = "0",
+		.help = "positions before the token whose bytes and time are told", AT(depth)},
+	{.name = "variant", .kind = RP_OPT_CHOICE, .choices = variant_words, .group = "Plan", .def_text = "the device's best",
+		.help = "kernels to use", AT(variant)},
+	{.name = "stage", .kind = RP_OPT_STRING, .group = "Plan", .arg = "A-B", .def_text = "all layers", .help = "plan only layers A to B",
+		AT(stage), .more = "Layers are counted from 0. The first stage also embeds, the last one also has the head."},
+
+	{.name = "json", .group = "Output", .help = "errors as a JSON object on standard output, too", AT(json)},
+	{.name = "quiet", .letter = 'q', .group = "Output", .help = "nothing on standard error but errors", AT(quiet)},
+};
+
+static const char *const synopsis[] = {"[--device FILE] [-c N] [-b N] [--stage A-B] [--explain] MODEL", "--describe-device [--device N]", NULL};
+
+static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
+	RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
+
+const rp_program plan_program = {
+	.name = "reploid-plan",
+	.summary = "say exactly what will run, where, and why",
+	.synopsis = synopsis,
+	.opts = table,
+	.n_opts = sizeof table / sizeof *table,
+	.max_operands = 1,
+	.no_operand = "one model at a time",
+	.codes = codes,
+	.notes = "Examples: reploid-plan --explain model.gguf  |  reploid-plan --describe-device >h200.json  |  "
+		"reploid-plan --device h200.json model.gguf >plan.json",
+};
+
+const char *plan_variant(const plan_cmd_opts *o)
+{
+	return o->variant < 0 ? NULL : variant_words[o->variant];
+}
