@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 
 import lab as base
@@ -13,6 +14,12 @@ from lab import CANCELLED, HASH, KILLS, MEMORY_LIMIT, MIB, OK, PIECE, check, sam
 
 def rate(mib):
     return lambda hit: {} if hit.is_probe else {'rate': int(mib * MIB)}
+
+
+def until(pieces, gate=None):
+    """Nothing comes of what follows the first pieces before the gate is open."""
+    gate = gate or threading.Event()
+    return lambda hit: {} if hit.is_probe else {'hold': (max(0, pieces * PIECE - (hit.first or 0)), gate)}
 
 
 # ---- kills ----
@@ -50,8 +57,9 @@ def killed_at_random_moments(lab):
 @test
 def interrupted_by_signals(lab):
     """SIGINT and SIGTERM end it in order: the code says so, what is verified stays, no name is given."""
-    url = lab.server.share('/f', lab.data.big, rate(4))
-    for number in (signal.SIGINT, signal.SIGTERM):
+    url = lab.server.share('/f', lab.data.big)
+    for number, pieces in ((signal.SIGINT, 4), (signal.SIGTERM, 8)):
+        lab.server.shares['/f'].rules = until(pieces)
         have = lab.verified()
         p = lab.start(url, '-o', lab.target(), '-j', 2)
         check(lab.kill_when(p, lambda: len(lab.verified()) > len(have) + 1, number), 'the run was over first')
@@ -78,10 +86,12 @@ def two_at_once(lab):
 
 @test
 def two_at_once_and_one_dies(lab):
-    url = lab.server.share('/f', lab.data.big, rate(4))
+    gate = threading.Event()
+    url = lab.server.share('/f', lab.data.big, until(4, gate))
     first, second = (lab.start(url, '-o', lab.target(), '-j', 2) for _ in range(2))
     check(lab.kill_when(first, lambda: len(lab.verified()) >= 3), 'the run was over first')
     lab.end(first)
+    gate.set()
     lab.end(second).ends(OK)
     lab.right(lab.data.big)
 

@@ -16,6 +16,7 @@ gets the Hit and returns a rule. A rule is a dict of any of these:
   length N             Content-Length is N more than the body     framing 'chunked' | 'close'   no Content-Length
   gzip 'always' | 'asked'   Content-Encoding: gzip                file PATH        another file's bytes
   cut N, reset N, stall N   after N bytes of the body: end the connection cleanly, reset it, fall silent
+  hold (N, EVENT)      after N bytes of the body: wait until the event is set (in a test)
   rate N               bytes a second                             flip True        every byte is wrong
   pad N                bytes of useless headers (None: endless)   drip S           seconds between the bytes of the head
   login 'user:password'     401 unless asked with it              hook F           F(hit) is called first (in a test)
@@ -325,7 +326,7 @@ class Server(Listener):
         limits = [rule[k] for k in ('cut', 'reset', 'stall') if k in rule]
         most = min(limits + [length])
         chunked = rule.get('framing') == 'chunked'
-        plain = body is None and not chunked and not rule.get('flip') and not self.context and not rule.get('rate')
+        plain = body is None and not chunked and not rule.get('flip') and not self.context and not rule.get('rate') and not rule.get('hold')
         if plain:
             while hit.sent < most:
                 n = os.sendfile(conn.sock.fileno(), f.fileno(), first + hit.sent, min(most - hit.sent, 4 << 20))
@@ -333,8 +334,12 @@ class Server(Listener):
                     raise Gone
                 hit.sent += n
         block = max(1, min(BLOCK, rule['rate'] // 20)) if rule.get('rate') else BLOCK
+        hold, gate = rule.get('hold') or (length, None)
         while hit.sent < most:
-            n = min(block, most - hit.sent)
+            while gate and hit.sent >= hold and not gate.wait(0.05):
+                if self.stopped.is_set():
+                    raise Gone
+            n = min(block, most - hit.sent if hit.sent >= hold else hold - hit.sent)
             if body is not None:
                 data = body[hit.sent:hit.sent + n]
             else:
