@@ -191,5 +191,6 @@ int main(int argc, char **argv)
 	rp_parsed_free(&v.parsed);
 	rp_hash_cache_close(v.cache);
 	free(v.store);
+	free((void *)v.seen);
 	return (int)code;
 }

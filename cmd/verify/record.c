@@ -60,11 +60,66 @@ static void tell_states(verify_state *v, const rp_record *r)
 	}
 }
 
+/* ---- records that come twice ---- */
+/* Where an id is in the table, or the free place where it would go. */
+static size_t place_of(unsigned char (*table)[RP_HASH_BYTES], size_t room, const unsigned char id[RP_HASH_BYTES])
+{
+	static const unsigned char nothing[RP_HASH_BYTES];
+	size_t at = (size_t)rp_le64(id) & (room - 1);
+	while (memcmp(table[at], nothing, RP_HASH_BYTES) != 0 && memcmp(table[at], id, RP_HASH_BYTES) != 0)
+		at = (at + 1) & (room - 1);
+	return at;
+}
+
+static bool grow_table(verify_state *v)
+{
+	static const unsigned char nothing[RP_HASH_BYTES];
+	size_t room = v->seen_room > 0 ? 2 * v->seen_room : 64;
+	unsigned char (*table)[RP_HASH_BYTES] = rp_alloc_array(room, sizeof *table);
+	if (table == NULL)
+		return false;
+	memset(table, 0, room * sizeof *table);
+	for (size_t i = 0; i < v->seen_room; i++)
+		if (memcmp(v->seen[i], nothing, RP_HASH_BYTES) != 0)
+			memcpy(table[place_of(table, room, v->seen[i])], v->seen[i], RP_HASH_BYTES);
+	free((void *)v->seen);
+	v->seen = table;
+	v->seen_room = room;
+	return true;
+}
+
+/* A receipt that counts twice would be paid twice, so of two records with one id the second is refused. */
+static rp_code check_duplicate(verify_state *v, const char *path, rp_record *r, rp_error *own)
+{
+	unsigned char id[RP_HASH_BYTES];
+	rp_sha256 *h;
+	char shown[120];
+	if (r->id == NULL)
+		return RP_OK;
+	if ((2 * v->n_seen >= v->seen_room && !grow_table(v)) || rp_sha256_new(&h, own) != RP_OK)
+		return rp_no_memory(own, v->seen_room, "the ids of records");
+	rp_sha256_update(h, r->kind, strlen(r->kind) + 1);
+	rp_sha256_update(h, r->id, strlen(r->id));
+	rp_sha256_final(h, id);
+	rp_sha256_free(h);
+	unsigned char *at = v->seen[place_of(v->seen, v->seen_room, id)];
+	if (memcmp(at, id, sizeof id) == 0) {
+		r->reason = "duplicate";
+		return rp_fail(own, RP_SIGNATURE, "%s: a record with the id %s was there before (duplicate)", path,
+			rp_show(shown, sizeof shown, r->id, strlen(r->id)));
+	}
+	memcpy(at, id, sizeof id);
+	v->n_seen++;
+	return RP_OK;
+}
+
 static rp_code check_text(verify_state *v, const char *path, const char *text, size_t n, const rp_record_check *check, rp_error *err)
 {
 	rp_record r;
 	rp_error own = {0};
 	rp_code code = rp_record_verify(path, text, n, check, &r, &own), told;
+	if (code == RP_OK)
+		code = check_duplicate(v, path, &r, &own);
 	if (code == RP_NO_MEMORY)
 		told = rp_fail(err, code, "%s", own.msg);
 	else

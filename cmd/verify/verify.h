@@ -32,6 +32,8 @@ typedef struct verify_state {
 	struct rp_hash_cache *cache; /* NULL: none is used */
 	rp_buf out;       /* on its way to standard output */
 	bool stdin_read;
+	unsigned char (*seen)[RP_HASH_BYTES]; /* ids of records that were good: a table with free places, all zeros */
+	size_t n_seen, seen_room;
 	rp_code first;    /* of what failed; RP_OK: nothing did */
 	uint64_t n_ok, n_failed, n_cached, bytes; /* results; files not read again; bytes read */
 } verify_state;

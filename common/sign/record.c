@@ -126,6 +126,23 @@ bool record_is_uuid(const char *s)
 	return true;
 }
 
+rp_code record_check_times(record_reader *rd, uint64_t issued_at, uint64_t expires_at, uint64_t longest)
+{
+	uint64_t now = rd->check->now_ms;
+	if (expires_at <= issued_at)
+		return record_fail(rd, RP_SIGNATURE, "expired", "claim.expiresAt: is not after claim.issuedAt");
+	if (expires_at - issued_at > longest)
+		return record_fail(rd, RP_SIGNATURE, "lifetime-too-long", "claim.expiresAt: is %llu ms after claim.issuedAt, at most %llu are allowed",
+			(unsigned long long)(expires_at - issued_at), (unsigned long long)longest);
+	if (issued_at > now + RP_CLOCK_SKEW_MS)
+		return record_fail(rd, RP_SIGNATURE, "not-yet-valid", "claim.issuedAt: is %llu ms after the time it is judged by",
+			(unsigned long long)(issued_at - now));
+	if (expires_at <= now)
+		return record_fail(rd, RP_SIGNATURE, "expired", "claim.expiresAt: was %llu ms before the time it is judged by",
+			(unsigned long long)(now - expires_at));
+	return RP_OK;
+}
+
 /* ---- facts ---- */
 rp_code record_fact(record_reader *rd, rp_fact_state state, const char *signers, const cJSON *value, const char *fmt, ...)
 {
@@ -185,7 +202,8 @@ static const struct kind {
 	const char *name;
 	rp_code (*read)(record_reader *rd);
 } kinds[] = {{"generation-receipt", record_generation}, {"pool-receipt", record_pool}, {"partition-grant", record_grant},
-	{"custody-receipt", record_custody}};
+	{"custody-receipt", record_custody}, {"custody-certificate", record_claim}, {"delivery-attestation", record_claim},
+	{"whole-model-receipt", record_claim}};
 
 static const struct kind *kind_of(const cJSON *v)
 {
@@ -196,6 +214,10 @@ static const struct kind *kind_of(const cJSON *v)
 		return &kinds[2];
 	if (strcmp(text_of(v, "schema"), "reploid.pool.pack-custody-receipt/v1") == 0)
 		return &kinds[3];
+	static const char *const own[] = {RECORD_CERTIFICATE, RECORD_ATTESTATION, RECORD_WHOLE_RECEIPT};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (strcmp(text_of(claim, "schema"), own[i]) == 0)
+			return &kinds[4 + i];
 	return cJSON_HasObjectItem(v, "receiptId") && cJSON_HasObjectItem(v, "provider") ? &kinds[0] : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* record: the signed records that peers of a swarm exchange, checked by someone who was not there.
  *
- * Read: generation receipts, custody transfer receipts, legacy pool receipts, partition grants. A record is checked in this order:
+ * Read: generation receipts, custody transfer receipts, legacy pool receipts, partition grants; and in the toolkit's own envelope
+ * certificates of custody, attestations of delivery, and receipts of whole-model generations. A record is checked in this order:
  * its shape, the participant ids against the keys, the signatures, what must agree inside it, the times; the first failure ends it.
  * What a verified record says is of three sorts, and each of its fields is given with its own: proved by the check, only stated by
  * who signed (or nobody), or not there to be checked.
@@ -10,7 +11,7 @@
 
 #include "sign.h"
 
-enum { RP_RECORD_MAX = 16 << 20, RP_GRANT_MS = 900000, RP_CLOCK_SKEW_MS = 250 };
+enum { RP_RECORD_MAX = 16 << 20, RP_GRANT_MS = 900000, RP_CERTIFICATE_MS = 1800000, RP_CLOCK_SKEW_MS = 250 };
 
 typedef enum rp_fact_state { RP_FACT_VERIFIED, RP_FACT_CLAIMED, RP_FACT_UNAVAILABLE } rp_fact_state;
 
@@ -22,7 +23,9 @@ typedef struct rp_fact {
 } rp_fact;
 
 typedef struct rp_record {
-	const char *kind;   /* "generation-receipt", "custody-receipt", "pool-receipt", "partition-grant"; NULL: not known */
+	const char *kind;   /* "generation-receipt", "custody-receipt", "pool-receipt", "partition-grant", "custody-certificate",
+	                       "delivery-attestation", "whole-model-receipt"; NULL: not known */
+	const char *id;     /* what no other record of the kind has: its receiptId, claim.id, ...; NULL: it has none */
 	const char *reason; /* why it failed: malformed, unsupported-schema, identity-mismatch, bad-signature, binding-mismatch,
 	                       not-yet-valid, expired, lifetime-too-long, no-key; NULL: it did not */
 	rp_fact *facts;
@@ -32,7 +35,7 @@ typedef struct rp_record {
 } rp_record;
 
 typedef struct rp_record_check {
-	uint64_t now_ms; /* Unix time by which grants are judged */
+	uint64_t now_ms; /* Unix time by which grants, certificates and attestations are judged */
 	const rp_public_key *key; /* of a pool receipt's provider: the record does not hold it. NULL: not known */
 	const char *authorization_name, *authorization; /* of a custody transfer: JSON text; NULL: not at hand */
 	size_t n_authorization;

@@ -123,24 +123,6 @@ static rp_code check_signature(const grant *g)
 	return code;
 }
 
-static rp_code check_times(const grant *g)
-{
-	record_reader *rd = g->record.rd;
-	uint64_t now = rd->check->now_ms;
-	if (g->expires_at <= g->issued_at)
-		return record_fail(rd, RP_SIGNATURE, "expired", "claim.expiresAt: is not after claim.issuedAt");
-	if (g->expires_at - g->issued_at > RP_GRANT_MS)
-		return record_fail(rd, RP_SIGNATURE, "lifetime-too-long", "claim.expiresAt: is %llu ms after claim.issuedAt, at most %d are allowed",
-			(unsigned long long)(g->expires_at - g->issued_at), RP_GRANT_MS);
-	if (g->issued_at > now + RP_CLOCK_SKEW_MS)
-		return record_fail(rd, RP_SIGNATURE, "not-yet-valid", "claim.issuedAt: is %llu ms after the time it is judged by",
-			(unsigned long long)(g->issued_at - now));
-	if (g->expires_at <= now)
-		return record_fail(rd, RP_SIGNATURE, "expired", "claim.expiresAt: was %llu ms before the time it is judged by",
-			(unsigned long long)(now - g->expires_at));
-	return RP_OK;
-}
-
 static rp_code report_members(const record_at *at)
 {
 	rp_code code = RP_OK;
@@ -160,8 +142,9 @@ rp_code record_grant(record_reader *rd)
 		code = read_claim(&g);
 	if (code == RP_OK)
 		code = check_signature(&g);
+	rd->r->id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(g.claim.object, "id"));
 	if (code == RP_OK)
-		code = check_times(&g);
+		code = record_check_times(rd, g.issued_at, g.expires_at, RP_GRANT_MS);
 	if (code == RP_OK)
 		code = record_fact(rd, RP_FACT_VERIFIED, NULL, NULL, "signature");
 	if (code == RP_OK)

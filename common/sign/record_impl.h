@@ -37,6 +37,12 @@ rp_code record_signature(const record_at *at, const char *field, rp_base64 form,
 rp_code record_only(const record_at *at, const char *const *members);
 
 bool record_is_uuid(const char *s);
+bool record_is_receipt_id(const char *s);
+bool record_is_request(const char *s);
+extern const char *const record_statuses[];
+
+/* Issue and expiry against the clock of the check: 0 < span <= longest. They are claim.issuedAt and claim.expiresAt in messages. */
+rp_code record_check_times(record_reader *rd, uint64_t issued_at, uint64_t expires_at, uint64_t longest);
 
 /* ---- facts ---- */
 rp_code record_fact(record_reader *rd, rp_fact_state state, const char *signers, const cJSON *value, const char *fmt, ...) RP_PRINTF(5, 6);
@@ -45,5 +51,10 @@ rp_code record_generation(record_reader *rd);
 rp_code record_pool(record_reader *rd);
 rp_code record_grant(record_reader *rd);
 rp_code record_custody(record_reader *rd);
+/* The toolkit's own envelope, with one of these schemas. */
+#define RECORD_CERTIFICATE "reploid-c.custody-certificate/v1"
+#define RECORD_ATTESTATION "reploid-c.delivery-attestation/v1"
+#define RECORD_WHOLE_RECEIPT "reploid-c.whole-model-receipt/v1"
+rp_code record_claim(record_reader *rd);
 
 #endif

@@ -10,6 +10,8 @@ static const char *const fields[] = {"version", "receiptId", "provider", "consum
 	"status", "timestamp"};
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
+const char *const record_statuses[] = {"completed", "failed", "cancelled", NULL};
+
 typedef struct party {
 	const char *who, *id; /* the field of its id, and the id */
 	char key_field[20], signature_field[24];
@@ -18,12 +20,12 @@ typedef struct party {
 	bool signs;
 } party;
 
-static bool is_receipt_id(const char *s)
+bool record_is_receipt_id(const char *s)
 {
 	return strncmp(s, "receipt:", 8) == 0 && strlen(s) == 32 && strspn(s + 8, "0123456789abcdef") == 24;
 }
 
-static bool is_job(const char *s)
+bool record_is_request(const char *s)
 {
 	return strncmp(s, "request:", 8) == 0 && s[8] != '\0';
 }
@@ -58,20 +60,19 @@ static rp_code read_party(const record_at *at, party *p, bool required)
 
 static rp_code read_shape(const record_at *at, party *provider, party *consumer)
 {
-	static const char *const statuses[] = {"completed", "failed", "cancelled", NULL};
 	const char *text;
 	uint64_t n;
 	rp_code code = record_whole(at, "version", 0, &n);
 	if (code == RP_OK && n != 1)
 		code = record_fail(at->rd, RP_UNSUPPORTED, "unsupported-schema", "version: is %llu, expected 1", (unsigned long long)n);
 	if (code == RP_OK)
-		code = record_matching(at, "receiptId", is_receipt_id, "\"receipt:\" and 24 hex digits", &text);
+		code = record_matching(at, "receiptId", record_is_receipt_id, "\"receipt:\" and 24 hex digits", &text);
 	if (code == RP_OK)
 		code = read_party(at, provider, true);
 	if (code == RP_OK)
 		code = read_party(at, consumer, false);
 	if (code == RP_OK)
-		code = record_matching(at, "jobHash", is_job, "\"request:\" and the id of a request", &text);
+		code = record_matching(at, "jobHash", record_is_request, "\"request:\" and the id of a request", &text);
 	if (code == RP_OK)
 		code = record_string(at, "model", 0, &text);
 	if (code == RP_OK)
@@ -79,7 +80,7 @@ static rp_code read_shape(const record_at *at, party *provider, party *consumer)
 	if (code == RP_OK)
 		code = record_whole(at, "outputTokens", 0, &n);
 	if (code == RP_OK)
-		code = record_one_of(at, "status", statuses, &text);
+		code = record_one_of(at, "status", record_statuses, &text);
 	return code == RP_OK ? record_whole(at, "timestamp", 0, &n) : code;
 }
 
@@ -171,6 +172,7 @@ rp_code record_generation(record_reader *rd)
 	name_party(&consumer, "consumer");
 	rp_buf_init(&text, 0);
 	rp_code code = read_shape(&at, &provider, &consumer);
+	rd->r->id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(at.object, "receiptId"));
 	if (code == RP_OK)
 		code = check_party_id(&at, &provider);
 	if (code == RP_OK)

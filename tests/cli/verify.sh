@@ -284,6 +284,26 @@ capture "$verify" -P key.pub --print file
 ok '--print checks no signatures' code_is 2
 cd "$OLDPWD" || exit 1
 
+# ---- records: the examples that the fuzzers start from ----
+for name in certificate attestation whole-receipt grant; do
+	tail -c +2 "tests/fuzz/seeds/records/$name" >"$tmp/$name.json"
+	capture "$verify" --at 1767225600000 "$tmp/$name.json"
+	ok "record: $name, without being told" code_is 0
+	ok "record: $name, what is proved" has_line '  verified: signature '
+done
+capture "$verify" --record --at 1767225600000 "$tmp/certificate.json" "$tmp/grant.json" "$tmp/attestation.json"
+ok 'record: several' code_is 0
+capture "$verify" --record --json --at 1767225600000 "$tmp/whole-receipt.json" "$tmp/grant.json" "$tmp/whole-receipt.json"
+ok 'record: twice the same' code_is 21
+ok 'record: twice the same, the second' json '[x.get("reason") for x in o[:3]] == [None, None, "duplicate"]'
+ok 'record: kinds' json '[x["kind"] for x in o[:2]] == ["whole-model-receipt", "partition-grant"]'
+capture "$verify" --record "$tmp/certificate.json"
+ok 'record: by the clock it is over' says '(expired)'
+sed 's/"bytes": 5/"bytes": 6/' "$tmp/attestation.json" >"$tmp/changed.json"
+capture "$verify" --record --at 1767225600000 "$tmp/changed.json"
+ok 'record: a changed number' says '(bad-signature)'
+ok 'record: a changed number: code' code_is 21
+
 # ---- the rest ----
 capture "$verify" --print "$tmp/m/manifest.json" </dev/null
 ok 'print' prints "$(sha256_of "$tmp/m/manifest.json")  $tmp/m/manifest.json

@@ -574,6 +574,179 @@ static void custody_receipts(void **state)
 	rp_identity_wipe(&supplier);
 }
 
+/* ---- the toolkit's own envelope ---- */
+#define D(digit) "sha256:" digit digit digit digit digit digit digit digit
+#define ONE D("11111111")
+#define TWO D("22222222")
+
+static const char *const claims[] = {
+	"{\"schema\":\"reploid-c.custody-certificate/v1\",\"modelIdentity\":\"" ONE "\",\"indexIdentity\":\"" TWO "\",\"pieces\":[\"" ONE "\",\""
+		TWO "\"],\"issuedAt\":1767225600000,\"expiresAt\":1767227400000}",
+	"{\"schema\":\"reploid-c.delivery-attestation/v1\",\"supplier\":\"peer:bbbbbbbbbbbbbbbbbbbbbbbb\",\"modelIdentity\":\"" ONE
+		"\",\"transferId\":\"" TRANSFER "\",\"authorizationHash\":\"" TWO "\",\"bytes\":5,\"pieces\":1,\"startedAt\":1767225599000,"
+		"\"finishedAt\":1767225600000}",
+	"{\"schema\":\"reploid-c.whole-model-receipt/v1\",\"version\":1,\"consumer\":\"peer:bbbbbbbbbbbbbbbbbbbbbbbb\",\"jobHash\":\"request:r\","
+		"\"model\":\"m\",\"inputTokens\":1,\"outputTokens\":2,\"status\":\"completed\",\"timestamp\":1767225600000,\"modelIdentity\":\""
+		ONE "\",\"adapterIdentities\":[\"" TWO "\"],\"attemptId\":\"a1\",\"inputHash\":\"" ONE "\",\"outputHash\":\"" TWO
+		"\",\"stopReason\":\"stop\"}"};
+static const char *const claim_signers[] = {"participantId", "receiver", "provider"};
+enum { CERTIFICATE, ATTESTATION, WHOLE_RECEIPT, N_CLAIMS };
+
+static cJSON *new_claim(size_t kind, const rp_identity *id)
+{
+	cJSON *v = cJSON_CreateObject(), *claim = parse(claims[kind]);
+	set_text(claim, claim_signers[kind], id->participant);
+	assert_true(cJSON_AddItemToObject(v, "claim", claim));
+	assert_true(cJSON_AddItemToObject(v, "publicJwk", rp_identity_jwk(id)));
+	return v;
+}
+
+/* The receipt's id, when it has one and is not left as it is; then the signatures. */
+static void seal_claim(cJSON *v, const rp_identity *id, const rp_identity *consumer, bool with_id)
+{
+	cJSON *claim = cJSON_GetObjectItemCaseSensitive(v, "claim");
+	unsigned char sum[32];
+	char receipt_id[40] = "receipt:";
+	rp_buf text;
+	rp_buf_init(&text, 0);
+	if (with_id && strstr(cJSON_GetObjectItemCaseSensitive(claim, "schema")->valuestring, "receipt") != NULL) {
+		set_text(claim, "receiptId", "");
+		assert_int_equal(rp_canonical_sha256(claim, RP_KEYS_PLAIN, sum, &err), RP_OK);
+		rp_hex(receipt_id + 8, sum, 12);
+		set_text(claim, "receiptId", receipt_id);
+	}
+	assert_int_equal(rp_canonical(claim, RP_KEYS_PLAIN, &text, &err), RP_OK);
+	set_signature(v, "signature", RP_BASE64URL, id, &text);
+	if (consumer != NULL) {
+		cJSON_DeleteItemFromObjectCaseSensitive(v, "consumerJwk");
+		assert_true(cJSON_AddItemToObject(v, "consumerJwk", rp_identity_jwk(consumer)));
+		set_signature(v, "consumerSignature", RP_BASE64URL, consumer, &text);
+	}
+	rp_buf_free(&text);
+}
+
+typedef struct claim_change {
+	size_t kind;
+	change c;
+} claim_change;
+
+static const claim_change claim_changes[] = {
+	{CERTIFICATE, {"claim", "pieces", "[]", RP_FORMAT, "malformed", "at least one digest"}},
+	{CERTIFICATE, {"claim", "pieces", "[\"" TWO "\",\"" ONE "\"]", RP_FORMAT, "malformed", "ascending order"}},
+	{CERTIFICATE, {"claim", "pieces", "[\"" ONE "\",\"" ONE "\"]", RP_FORMAT, "malformed", "none twice"}},
+	{CERTIFICATE, {"claim", "pieces", "[1]", RP_FORMAT, "malformed", "claim.pieces"}},
+	{CERTIFICATE, {"claim", "pieces", NULL, RP_FORMAT, "malformed", "pieceSetHash"}},
+	{CERTIFICATE, {"claim", "pieceSetHash", "\"" ONE "\"", RP_FORMAT, "malformed", "pieceSetHash"}},
+	{CERTIFICATE, {"claim", "more", "1", RP_FORMAT, "malformed", "claim.more"}},
+	{CERTIFICATE, {"", "more", "1", RP_FORMAT, "malformed", "more"}},
+	{CERTIFICATE, {"", "consumerJwk", "{}", RP_FORMAT, "malformed", "consumerJwk"}},
+	{CERTIFICATE, {"claim", "indexIdentity", "\"x\"", RP_FORMAT, "malformed", "claim.indexIdentity"}},
+	{CERTIFICATE, {"claim", "participantId", "\"peer:bbbbbbbbbbbbbbbbbbbbbbbb\"", RP_SIGNATURE, "identity-mismatch", "claim.participantId"}},
+	{CERTIFICATE, {"claim", "expiresAt", "1767227400001", RP_SIGNATURE, "lifetime-too-long", "claim.expiresAt"}},
+	{CERTIFICATE, {"claim", "expiresAt", "1767225600000", RP_SIGNATURE, "expired", "claim.expiresAt"}},
+	{CERTIFICATE, {"claim", "issuedAt", "1767225600251", RP_SIGNATURE, "not-yet-valid", "claim.issuedAt"}},
+	{CERTIFICATE, {"claim", "issuedAt", "9007199254740992", RP_FORMAT, "malformed", "claim.issuedAt"}},
+	{ATTESTATION, {"claim", "receiver", "\"peer:bbbbbbbbbbbbbbbbbbbbbbbb\"", RP_SIGNATURE, "identity-mismatch", "claim.receiver"}},
+	{ATTESTATION, {"claim", "bytes", "0", RP_FORMAT, "malformed", "claim.bytes"}},
+	{ATTESTATION, {"claim", "transferId", "\"t\"", RP_FORMAT, "malformed", "claim.transferId"}},
+	{ATTESTATION, {"claim", "startedAt", "1767225600001", RP_SIGNATURE, "binding-mismatch", "claim.finishedAt"}},
+	{ATTESTATION, {"claim", "finishedAt", "1767225600251", RP_SIGNATURE, "not-yet-valid", "claim.finishedAt"}},
+	{ATTESTATION, {"claim", "pieces", NULL, RP_FORMAT, "malformed", "claim.pieces"}},
+	{WHOLE_RECEIPT, {"claim", "version", "2", RP_UNSUPPORTED, "unsupported-schema", "claim.version"}},
+	{WHOLE_RECEIPT, {"claim", "adapterIdentities", "[\"x\"]", RP_FORMAT, "malformed", "claim.adapterIdentities"}},
+	{WHOLE_RECEIPT, {"claim", "status", "\"fine\"", RP_FORMAT, "malformed", "claim.status"}},
+	{WHOLE_RECEIPT, {"claim", "stopReason", "\"\"", RP_FORMAT, "malformed", "claim.stopReason"}},
+	{WHOLE_RECEIPT, {"claim", "jobHash", "\"r\"", RP_FORMAT, "malformed", "claim.jobHash"}},
+	{WHOLE_RECEIPT, {"claim", "consumer", "\"peer:cccccccccccccccccccccccc\"", RP_SIGNATURE, "identity-mismatch", "claim.consumer"}},
+	{WHOLE_RECEIPT, {"", "consumerJwk", NULL, RP_FORMAT, "malformed", "consumerJwk"}},
+};
+
+static void own_claims(void **state)
+{
+	(void)state;
+	rp_identity id, consumer;
+	rp_record_check check = {.now_ms = 1767225600000};
+	assert_int_equal(rp_identity_new(RP_KEY_ED25519, &id, &err), RP_OK);
+	assert_int_equal(rp_identity_new(RP_KEY_P256, &consumer, &err), RP_OK);
+	for (size_t i = 0; i < sizeof claim_changes / sizeof *claim_changes; i++) {
+		const claim_change *ch = &claim_changes[i];
+		cJSON *v = new_claim(ch->kind, &id), *claim = cJSON_GetObjectItemCaseSensitive(v, "claim");
+		if (ch->kind == WHOLE_RECEIPT)
+			set_text(claim, "consumer", consumer.participant);
+		if (*ch->c.in != '\0')
+			set(claim, ch->c.member, ch->c.json);
+		seal_claim(v, &id, ch->kind == WHOLE_RECEIPT ? &consumer : NULL, true);
+		if (*ch->c.in == '\0')
+			set(v, ch->c.member, ch->c.json);
+		outcome(v, &check, ch->c.code, ch->c.reason, ch->c.says);
+		cJSON_Delete(v);
+	}
+	for (size_t kind = 0; kind < N_CLAIMS; kind++) {
+		cJSON *v = new_claim(kind, &id), *claim = cJSON_GetObjectItemCaseSensitive(v, "claim");
+		char field[40];
+		snprintf(field, sizeof field, "claim.%s", claim_signers[kind]);
+		seal_claim(v, &id, NULL, true);
+		outcome(v, &check, RP_OK, NULL, NULL);
+		assert_int_equal(state_of(v, &check, field), RP_FACT_VERIFIED);
+		assert_int_equal(state_of(v, &check, "claim.modelIdentity"), RP_FACT_CLAIMED);
+		set_text(claim, "modelIdentity", TWO);
+		outcome(v, &check, RP_SIGNATURE, "bad-signature", "signature: does not verify");
+		cJSON_Delete(v);
+	}
+	rp_identity_wipe(&id);
+	rp_identity_wipe(&consumer);
+}
+
+static void own_claims_bound(void **state)
+{
+	(void)state;
+	rp_identity id, consumer;
+	rp_record_check check = {.now_ms = 1767225600000};
+	assert_int_equal(rp_identity_new(RP_KEY_P256, &id, &err), RP_OK);
+	assert_int_equal(rp_identity_new(RP_KEY_ED25519, &consumer, &err), RP_OK);
+	/* a receipt's id and its countersignature */
+	cJSON *v = new_claim(WHOLE_RECEIPT, &id), *claim = cJSON_GetObjectItemCaseSensitive(v, "claim");
+	set_text(claim, "consumer", consumer.participant);
+	seal_claim(v, &id, &consumer, true);
+	outcome(v, &check, RP_OK, NULL, NULL);
+	assert_int_equal(state_of(v, &check, "claim.consumer"), RP_FACT_VERIFIED);
+	assert_int_equal(state_of(v, &check, "consumerSignature"), RP_FACT_VERIFIED);
+	set_text(v, "consumerSignature", cJSON_GetObjectItemCaseSensitive(v, "signature")->valuestring);
+	outcome(v, &check, RP_SIGNATURE, "bad-signature", "consumerSignature: does not verify");
+	set_text(claim, "receiptId", "receipt:000000000000000000000000");
+	seal_claim(v, &id, &consumer, false);
+	outcome(v, &check, RP_SIGNATURE, "binding-mismatch", "claim.receiptId");
+	cJSON_Delete(v);
+	/* an attestation and its transfer's authorization */
+	rp_identity requester;
+	assert_int_equal(rp_identity_new(RP_KEY_P256, &requester, &err), RP_OK);
+	cJSON *authorization = new_authorization(&requester, &requester);
+	char *text = print(authorization);
+	check.authorization_name = "auth.json";
+	check.authorization = text;
+	check.n_authorization = strlen(text);
+	v = new_claim(ATTESTATION, &id);
+	claim = cJSON_GetObjectItemCaseSensitive(v, "claim");
+	seal_claim(v, &id, NULL, true);
+	outcome(v, &check, RP_SIGNATURE, "binding-mismatch", "claim.authorizationHash");
+	set_digest(claim, "authorizationHash", authorization);
+	seal_claim(v, &id, NULL, true);
+	outcome(v, &check, RP_OK, NULL, NULL);
+	assert_int_equal(state_of(v, &check, "claim.authorizationHash"), RP_FACT_VERIFIED);
+	set_text(claim, "transferId", "22222222-2222-4222-8222-222222222222");
+	seal_claim(v, &id, NULL, true);
+	outcome(v, &check, RP_SIGNATURE, "binding-mismatch", "claim.transferId");
+	set_text(claim, "supplier", id.participant);
+	seal_claim(v, &id, NULL, true);
+	outcome(v, &check, RP_SIGNATURE, "binding-mismatch", "claim.supplier");
+	cJSON_Delete(v);
+	cJSON_Delete(authorization);
+	free(text);
+	rp_identity_wipe(&id);
+	rp_identity_wipe(&consumer);
+	rp_identity_wipe(&requester);
+}
+
 static void not_records(void **state)
 {
 	(void)state;
@@ -595,6 +768,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(receipt_example), cmocka_unit_test(grant_example), cmocka_unit_test(grants),
 		cmocka_unit_test(receipt_example_mended),
-		cmocka_unit_test(receipts), cmocka_unit_test(pool_receipts), cmocka_unit_test(custody_receipts), cmocka_unit_test(not_records)};
+		cmocka_unit_test(receipts), cmocka_unit_test(pool_receipts), cmocka_unit_test(custody_receipts), cmocka_unit_test(own_claims),
+		cmocka_unit_test(own_claims_bound), cmocka_unit_test(not_records)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
