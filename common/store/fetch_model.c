@@ -1,4 +1,4 @@
-/* A model of the catalogue: manifest, piece index, then all files of the index. */
+/* A model of the catalogue: manifest, piece index where it has one, then all its files. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "model/json.h"
 #include "store/catalog.h"
 #include "store/fetch_impl.h"
+#include "store/listed_files.h"
 #include "store/seeds.h"
 
 typedef struct model_fetch {
@@ -78,27 +79,61 @@ static rp_code add_places(const model_fetch *f, rp_job *job, rp_item *item, cons
 	return rc;
 }
 
-static rp_code add_file(model_fetch *f, rp_job *job, const char *name, uint64_t size, const rp_piece *pieces, size_t n_pieces, const char *url,
-	rp_error *err)
+static rp_code key_of(const rp_listed_file *file, unsigned char out[RP_HASH_BYTES], rp_error *err)
 {
-	rp_item *item;
 	rp_sha256 *h;
-	unsigned char key[RP_HASH_BYTES];
 	rp_code rc = rp_sha256_new(&h, err);
 	if (rc != RP_OK)
 		return rc;
-	for (size_t i = 0; i < n_pieces; i++)
-		rp_sha256_update(h, pieces[i].sha256, RP_HASH_BYTES);
-	rp_sha256_final(h, key);
+	for (size_t i = 0; i < file->n_pieces; i++)
+		rp_sha256_update(h, file->pieces[i].sha256, RP_HASH_BYTES);
+	if (file->pieces == NULL)
+		rp_sha256_update(h, file->check.digest, RP_HASH_BYTES);
+	rp_sha256_final(h, out);
 	rp_sha256_free(h);
-	rc = rp_job_add(job, f->folder, f->shown, name, key, sizeof key, size, pieces, n_pieces, NULL, &item, err);
+	return RP_OK;
+}
+
+static bool fits_in_buffers(const rp_listed_file *file)
+{
+	for (size_t i = 0; i < file->n_pieces; i++)
+		if (file->pieces[i].size > RP_JOB_MAX_PIECE)
+			return false;
+	return file->pieces != NULL;
+}
+
+/* Pieces that are too long for memory, and files with a hash of the whole alone, come in pieces of our own; what they must be is looked
+ * at when they are all here. */
+static rp_code add_item(const model_fetch *f, rp_job *job, const rp_listed_file *file, rp_item **item, rp_error *err)
+{
+	unsigned char key[RP_HASH_BYTES + 1] = {0};
+	rp_code rc = key_of(file, key, err);
+	if (rc != RP_OK)
+		return rc;
+	if (fits_in_buffers(file))
+		return rp_job_add(job, f->folder, f->shown, file->path, key, RP_HASH_BYTES, file->size, file->pieces, file->n_pieces, NULL, item, err);
+	rc = rp_job_add(job, f->folder, f->shown, file->path, key, sizeof key, file->size, NULL, 0, NULL, item, err);
+	if (rc == RP_OK && file->pieces == NULL)
+		rc = rp_item_add_check(*item, &file->check, err);
+	for (size_t i = 0; i < file->n_pieces && rc == RP_OK; i++) {
+		rp_check check = {.kind = RP_CHECK_SHA256, .offset = file->pieces[i].offset, .size = file->pieces[i].size};
+		memcpy(check.digest, file->pieces[i].sha256, RP_HASH_BYTES);
+		rc = rp_item_add_check(*item, &check, err);
+	}
+	return rc;
+}
+
+static rp_code add_file(model_fetch *f, rp_job *job, const rp_listed_file *file, const char *url, rp_error *err)
+{
+	rp_item *item;
+	rp_code rc = add_item(f, job, file, &item, err);
 	if (rc == RP_OK && item->n_done < item->n_pieces && !f->seeds_known && !f->o->dry_run) {
 		rc = rp_seeds_find(f->o, &f->seeds, err);
 		f->seeds_known = true;
 	}
 	if (rc == RP_OK && item->n_done < item->n_pieces)
 		rc = rp_seed_item(job, item, &f->seeds, err);
-	return rc == RP_OK ? add_places(f, job, item, name, url, err) : rc;
+	return rc == RP_OK ? add_places(f, job, item, file->path, url, err) : rc;
 }
 
 /* ---- the steps ---- */
@@ -115,6 +150,7 @@ static rp_code need_pinned(model_fetch *f, const rp_catalog_file *file, rp_buf *
 	own.dry_run = false; /* without them nothing could be said of the rest */
 	rp_job *job;
 	rp_piece all = {.size = file->size};
+	rp_listed_file whole = {.path = file->path, .size = file->size, .pieces = &all, .n_pieces = 1};
 	memcpy(all.sha256, file->sha256, RP_HASH_BYTES);
 	if (file->size > RP_JOB_MAX_PIECE)
 		return rp_fail(err, RP_UNSUPPORTED, "%s: %s has %llu bytes; this build takes %d MiB of such a file", f->m->id, file->path,
@@ -122,7 +158,7 @@ static rp_code need_pinned(model_fetch *f, const rp_catalog_file *file, rp_buf *
 	rc = rp_job_new(&own, f->net, &job, err);
 	if (rc != RP_OK)
 		return rc;
-	rc = add_file(f, job, file->path, file->size, &all, 1, file->url, err);
+	rc = add_file(f, job, &whole, file->url, err);
 	if (rc == RP_OK)
 		rc = rp_job_run(job, err);
 	rp_job_free(job);
@@ -159,53 +195,66 @@ static rp_code check_manifest(const model_fetch *f, const char *text, size_t n, 
 	return rc;
 }
 
-static rp_code fetch_indexed(model_fetch *f, const rp_piece_index *index, rp_error *err)
+static rp_code fetch_files(model_fetch *f, const rp_listed_files *files, rp_error *err)
 {
 	rp_job *job;
 	rp_code rc = rp_job_new(f->o, f->net, &job, err);
 	if (rc != RP_OK)
 		return rc;
-	for (size_t i = 0; i < index->n_files && rc == RP_OK; i++) {
-		const rp_piece_file *file = &index->files[i];
+	for (size_t i = 0; i < files->n && rc == RP_OK; i++) {
+		const rp_listed_file *file = &files->v[i];
 		if (is_there(f->folder, file->path, file->size)) {
 			rp_job_count_present(job, file->size);
 			rp_part_sweep(f->folder, file->path, false);
 			continue;
 		}
-		const char *pinned = NULL;
-		for (size_t k = 0; k < f->m->n_files; k++)
-			if (strcmp(f->m->files[k].path, file->path) == 0)
-				pinned = f->m->files[k].url;
-		char *url = pinned != NULL ? rp_strdup(pinned) : f->m->base_url != NULL ? rp_asprintf("%s%s", f->m->base_url, file->path) : NULL;
-		rc = add_file(f, job, file->path, file->size, file->pieces, file->n_pieces, url, err);
+		char *url = file->url != NULL ? rp_strdup(file->url) : f->m->base_url != NULL ? rp_asprintf("%s%s", f->m->base_url, file->path) : NULL;
+		rc = add_file(f, job, file, url, err);
 		free(url);
 	}
 	if (rc == RP_OK)
 		rc = rp_job_run(job, err);
+	for (size_t i = 0; i < job->n_items && rc == RP_OK && !f->o->dry_run; i++)
+		rp_fetch_keep_tree(f->o, job->items[i]);
 	rp_job_free(job);
+	return rc;
+}
+
+/* The index, where the catalogue has one, and that it belongs to the manifest. */
+static rp_code need_index(model_fetch *f, const rp_catalog_file *manifest, const rp_buf *text, rp_piece_index **index, rp_error *err)
+{
+	const rp_catalog_file *pieces = rp_catalog_role(f->m, RP_ROLE_INDEX);
+	rp_buf list = {0};
+	if (pieces == NULL)
+		return RP_OK;
+	rp_code rc = need_pinned(f, pieces, &list, err);
+	if (rc == RP_OK)
+		rc = rp_piece_index_parse(pieces->path, list.data, list.len, index, err);
+	if (rc == RP_OK)
+		rc = rp_piece_index_check_manifest(*index, pieces->path, manifest->path, text->data, text->len, err);
+	rp_buf_free(&list);
 	return rc;
 }
 
 static rp_code fetch_all(model_fetch *f, rp_error *err)
 {
-	const rp_catalog_file *manifest = rp_catalog_role(f->m, RP_ROLE_MANIFEST), *pieces = rp_catalog_role(f->m, RP_ROLE_INDEX);
-	if (manifest == NULL || pieces == NULL)
-		return rp_fail(err, RP_UNSUPPORTED, "%s: the catalogue lists no %s for it", f->m->id, manifest == NULL ? "manifest" : "piece index");
-	rp_buf text = {0}, list = {0};
+	const rp_catalog_file *manifest = rp_catalog_role(f->m, RP_ROLE_MANIFEST);
+	if (manifest == NULL)
+		return rp_fail(err, RP_UNSUPPORTED, "%s: the catalogue lists no manifest for it", f->m->id);
+	rp_buf text = {0};
 	rp_piece_index *index = NULL;
+	rp_listed_files files = {0};
 	rp_code rc = need_pinned(f, manifest, &text, err);
 	if (rc == RP_OK)
 		rc = check_manifest(f, text.data, text.len, err);
 	if (rc == RP_OK)
-		rc = need_pinned(f, pieces, &list, err);
+		rc = need_index(f, manifest, &text, &index, err);
 	if (rc == RP_OK)
-		rc = rp_piece_index_parse(pieces->path, list.data, list.len, &index, err);
-	if (rc == RP_OK)
-		rc = rp_piece_index_check_manifest(index, pieces->path, manifest->path, text.data, text.len, err);
+		rc = rp_listed_files_read(f->m, manifest->path, text.data, text.len, index, &files, err);
 	rp_buf_free(&text);
-	rp_buf_free(&list);
 	if (rc == RP_OK)
-		rc = fetch_indexed(f, index, err);
+		rc = fetch_files(f, &files, err);
+	rp_listed_files_free(&files);
 	rp_piece_index_free(index);
 	return rc;
 }
@@ -260,35 +309,48 @@ rp_code rp_fetch_adapter(const rp_fetch_opts *o, const rp_catalog_adapter *a, ch
 	return rc;
 }
 
-static rp_presence look_at_files(int folder, const rp_piece_index *index, uint64_t *bytes)
+static rp_presence look_at_files(int folder, const rp_listed_files *files, uint64_t *bytes)
 {
 	bool all = true;
-	for (size_t i = 0; i < index->n_files; i++) {
-		*bytes += index->files[i].size;
-		all &= is_there(folder, index->files[i].path, index->files[i].size);
+	for (size_t i = 0; i < files->n; i++) {
+		*bytes += files->v[i].size;
+		all &= is_there(folder, files->v[i].path, files->v[i].size);
 	}
 	return all ? RP_PRESENT : RP_PARTLY;
 }
 
-rp_presence rp_fetch_presence(const char *store, const rp_catalog_model *m, uint64_t *bytes)
+/* By what describes the model and is here. */
+static rp_presence look_at_model(int folder, const rp_catalog_model *m, uint64_t *bytes)
 {
 	const rp_catalog_file *manifest = rp_catalog_role(m, RP_ROLE_MANIFEST), *pieces = rp_catalog_role(m, RP_ROLE_INDEX);
-	char *below = rp_asprintf("models/%s", m->id);
-	int folder = -1;
 	rp_piece_index *index = NULL;
+	rp_listed_files files = {0};
 	rp_buf text = {0}, list = {0};
-	rp_presence found = RP_ABSENT;
-	*bytes = 0;
-	if (below != NULL && manifest != NULL && pieces != NULL && rp_folder_open(store, below, false, &folder, NULL) == RP_OK) {
-		found = RP_PARTLY;
-		if (read_pinned(folder, manifest, &text, NULL) == RP_OK && read_pinned(folder, pieces, &list, NULL) == RP_OK &&
-			rp_piece_index_parse(pieces->path, list.data, list.len, &index, NULL) == RP_OK)
-			found = look_at_files(folder, index, bytes);
-		close(folder);
-	}
+	rp_presence found = RP_PARTLY;
+	rp_code rc = read_pinned(folder, manifest, &text, NULL);
+	if (rc == RP_OK && pieces != NULL && (rc = read_pinned(folder, pieces, &list, NULL)) == RP_OK)
+		rc = rp_piece_index_parse(pieces->path, list.data, list.len, &index, NULL);
+	if (rc == RP_OK)
+		rc = rp_listed_files_read(m, manifest->path, text.data, text.len, index, &files, NULL);
+	if (rc == RP_OK)
+		found = look_at_files(folder, &files, bytes);
+	rp_listed_files_free(&files);
 	rp_piece_index_free(index);
 	rp_buf_free(&text);
 	rp_buf_free(&list);
+	return found;
+}
+
+rp_presence rp_fetch_presence(const char *store, const rp_catalog_model *m, uint64_t *bytes)
+{
+	char *below = rp_asprintf("models/%s", m->id);
+	int folder = -1;
+	rp_presence found = RP_ABSENT;
+	*bytes = 0;
+	if (below != NULL && rp_catalog_role(m, RP_ROLE_MANIFEST) != NULL && rp_folder_open(store, below, false, &folder, NULL) == RP_OK) {
+		found = look_at_model(folder, m, bytes);
+		close(folder);
+	}
 	free(below);
 	return found;
 }

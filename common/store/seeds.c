@@ -245,12 +245,29 @@ static rp_code copy_same(rp_job *job, rp_item *item, int fd, unsigned char *scra
 	return rc;
 }
 
-static rp_code take_unknown(rp_job *job, rp_item *item, int fd, unsigned char *scratch, rp_error *err)
+/* Which of its pieces lie where the file's checks find nothing wrong. */
+static rp_code mark_right(const rp_job *job, const rp_item *item, int fd, const char *path, uint8_t *right, rp_error *err)
+{
+	memset(right, true, item->n_pieces);
+	for (size_t k = 0; k < item->n_checks; k++) {
+		const rp_check *c = &item->checks[k];
+		rp_code rc = stop_asked(job, err);
+		if (rc != RP_OK)
+			return rc;
+		if (rp_check_fd(fd, path, c, NULL) == RP_OK)
+			continue;
+		for (uint64_t i = c->offset / RP_PIECE_BYTES; i < item->n_pieces && i * RP_PIECE_BYTES < c->offset + c->size; i++)
+			right[i] = false;
+	}
+	return RP_OK;
+}
+
+static rp_code take_unknown(rp_job *job, rp_item *item, int fd, unsigned char *scratch, const uint8_t *right, rp_error *err)
 {
 	rp_code rc = RP_OK;
 	for (size_t i = 0; i < item->n_pieces && rc == RP_OK; i++) {
 		size_t size = (size_t)rp_job_piece_size(item, i);
-		if (item->state[i] != RP_PIECE_MISSING || (rc = stop_asked(job, err)) != RP_OK)
+		if (!right[i] || item->state[i] != RP_PIECE_MISSING || (rc = stop_asked(job, err)) != RP_OK)
 			continue;
 		if (!read_at(fd, scratch, size, rp_job_piece_offset(item, i)))
 			break;
@@ -272,7 +289,9 @@ rp_code rp_seed_from(rp_job *job, rp_item *item, int fd, const char *path, bool 
 	size_t n = 0, before = item->n_done;
 	rp_code rc = scratch == NULL || same == NULL ? rp_no_memory(err, job->buffer_bytes, "a piece") : RP_OK;
 	if (rc == RP_OK && item->pieces == NULL) {
-		rc = trusted ? take_unknown(job, item, fd, scratch, err) : RP_OK;
+		rc = trusted ? mark_right(job, item, fd, path, same, err) : RP_OK;
+		if (rc == RP_OK && trusted)
+			rc = take_unknown(job, item, fd, scratch, same, err);
 	} else if (rc == RP_OK) {
 		rc = compare(job, item, fd, scratch, same, &n, err);
 		if (rc == RP_OK && n == item->n_pieces && clone_whole(item, fd))
@@ -289,11 +308,14 @@ rp_code rp_seed_from(rp_job *job, rp_item *item, int fd, const char *path, bool 
 }
 
 /* Candidates: of the same size; where no piece can be checked, only a file whose name says that it is the one wanted (the whole is
- * hashed before it is published). */
+ * hashed before it is published), or is the same and whose bytes the checks find right. */
 static bool fits(const rp_item *item, const rp_seed *seed)
 {
 	if (seed->size != item->size)
 		return false;
+	const char *slash = strrchr(seed->path, '/');
+	if (item->n_checks > 0 && strcmp(slash != NULL ? slash + 1 : seed->path, item->part.name) == 0)
+		return true;
 	return item->pieces != NULL || (item->whole_known && seed->named && memcmp(seed->sha256, item->whole, RP_HASH_BYTES) == 0);
 }
 

@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
+import subprocess
 import time
 
 from hostile import Guard
-from lab import FORMAT, HASH, MIB, MODEL, NOT_FOUND, OFFLINE, OK, READ, UNSUPPORTED, USAGE, WRITE, KILLS, check, same, test
+from lab import BIN, FORMAT, HASH, MIB, MODEL, NOT_FOUND, OFFLINE, OK, READ, UNSUPPORTED, USAGE, WRITE, KILLS, Skip, check, same, test
 
 ID = 'tiny-model'
 PIECE = MIB
@@ -44,7 +46,7 @@ class Model:
     def pin(self, name, role, data):
         return {'path': name, 'role': role, 'sizeBytes': len(data), 'hashAlgorithm': 'sha256', 'hash': digest(data)}
 
-    def publish(self, manifest_text=None, index_text=None, identity=None):
+    def publish(self, manifest_text=None, index_text=None, identity=None, pin_index=True):
         """Write the files and the catalogue; texts given replace what the parts make."""
         self.manifest_text = manifest_text if manifest_text is not None else text(self.manifest)
         if identity is not False:
@@ -53,7 +55,10 @@ class Model:
         self.catalog = [{'id': ID, 'name': 'Tiny', 'identity': 'sha256:' + digest(self.manifest_text), 'provider': 'doppler', 'contextLength': 4096,
             'source': {'baseUrl': self.url, 'files': [self.pin('manifest.json', 'model-manifest', self.manifest_text),
                 self.pin('tokenizer.json', 'tokenizer', self.files['tokenizer.json']), self.pin('pieces.json', 'model-piece-index', self.index_text)]}}]
-        for name, data in {**self.files, 'manifest.json': self.manifest_text, 'pieces.json': self.index_text}.items():
+        self.described = {'manifest.json': self.manifest_text, **({'pieces.json': self.index_text} if pin_index else {})}
+        if not pin_index:
+            self.catalog[0]['source']['files'].pop()
+        for name, data in {**self.files, **self.described}.items():
             with open(os.path.join(self.folder, name), 'wb') as f:
                 f.write(data)
             self.lab.server.share('/m/' + name, os.path.join(self.folder, name))
@@ -71,7 +76,7 @@ class Model:
 
     def right(self, out=None):
         out = out or self.out
-        wanted = {**self.files, 'manifest.json': self.manifest_text, 'pieces.json': self.index_text}
+        wanted = {**self.files, **self.described}
         same(sorted(os.listdir(out)), sorted(wanted), 'files')
         for name, data in wanted.items():
             with open(os.path.join(out, name), 'rb') as f:
@@ -253,6 +258,153 @@ def list_and_gc(lab):
     lab.fetch('--gc', '-y').ends(OK)
     m.right()
     same(state(), ['present'], 'state after')
+
+
+# ---- without an index, and with pieces that are too long for memory ----
+
+VERIFY = os.path.join(BIN, 'reploid-verify')
+LONG = 20 * MIB + 5
+
+
+def blake3(path):
+    if not os.access(VERIFY, os.X_OK):
+        raise Skip('reploid-verify is not built')
+    return subprocess.run([VERIFY, '--print', '--blake3', path], capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+def without_index(m, algorithm):
+    """The shards by the hashes of the manifest."""
+    m.manifest['hashAlgorithm'] = algorithm
+    for shard in m.manifest['shards']:
+        path = os.path.join(m.folder, shard['filename'])
+        with open(path, 'wb') as f:
+            f.write(m.files[shard['filename']])
+        shard['hash'] = digest(m.files[shard['filename']]) if algorithm == 'sha256' else blake3(path)
+        shard['size'] = len(m.files[shard['filename']])
+    m.publish(pin_index=False)
+
+
+def checks(r):
+    return {os.path.basename(e['path']): e['check'] for e in map(json.loads, r.out.splitlines()) if e['type'] == 'file'}
+
+
+@test
+def model_without_an_index(lab):
+    for algorithm in ('sha256', 'blake3'):
+        m = Model(lab)
+        m.files['shard_00000.bin'] = random.Random(3).randbytes(9 * MIB + 1)
+        without_index(m, algorithm)
+        out = lab.target(algorithm)
+        listed = lambda: [e['state'] for e in map(json.loads, lab.fetch('--list', '--json', '--catalog', lab.path('catalog.json')).ends(OK).out.splitlines())]
+        same(listed(), ['absent'], 'state before')
+        same(checks(m.fetch('--json').ends(OK)), {'manifest.json': 'sha256', 'tokenizer.json': 'sha256', 'shard_00000.bin': algorithm,
+            'shard_00001.bin': algorithm}, 'checks')
+        m.right()
+        same(listed(), ['present'], 'state after')
+        lab.server.forget()
+        same(m.fetch('--offline').ends(OK).out, m.out + '\n', 'standard output offline')
+        same(lab.server.hits(), [], 'requests although all is there')
+        m.fetch('--offline', '--mirror', m.folder, '-o', out).ends(OK)
+        m.right(out)
+        shutil.rmtree(m.folder)
+        shutil.rmtree(lab.store)
+
+
+@test
+def model_without_an_index_and_a_liar(lab):
+    """Wrong bytes never get the name; from an honest mirror the file comes right in the same run."""
+    m, far = Model(lab), lab.new_server()
+    m.files['shard_00000.bin'] = random.Random(3).randbytes(9 * MIB + 1)
+    without_index(m, 'blake3')
+    lab.server.shares['/m/shard_00000.bin'].rules = [{'flip': True}]
+    m.fetch().ends(HASH, 'shard_00000.bin')
+    check(not os.path.exists(os.path.join(m.out, 'shard_00000.bin')), 'a wrong file has its name')
+    for name in os.listdir(m.folder):
+        far.share('/x/' + name, os.path.join(m.folder, name))
+    m.fetch('--mirror', far.url + '/x/').ends(OK)
+    m.right()
+
+
+@test
+def model_without_an_index_from_damaged_files(lab):
+    """A local copy under the same name is taken where its hash is right, and fetched where not."""
+    m = Model(lab)
+    without_index(m, 'blake3')
+    copy = lab.path('copy')
+    shutil.copytree(m.folder, copy)
+    with open(os.path.join(copy, 'shard_00001.bin'), 'r+b') as f:
+        f.write(b'XXXX')
+    m.fetch('--mirror', copy).ends(OK)
+    m.right()
+    same({h.path for h in lab.server.hits() if 'shard' in h.path}, {'/m/shard_00001.bin'}, 'shards fetched')
+
+
+def with_long_pieces(m):
+    data = random.Random(5).randbytes(2 * LONG + 77)
+    m.files['shard_00000.bin'] = data
+    m.manifest['shards'][0]['size'] = len(data)
+    m.index['maxPieceBytes'] = LONG
+    m.index['files'][0] = {'path': 'shard_00000.bin', 'size': len(data), 'pieces': [{'offset': at, 'size': len(data[at:at + LONG]),
+        'identity': 'sha256:' + digest(data[at:at + LONG])} for at in range(0, len(data), LONG)]}
+    m.publish()
+
+
+@test
+def model_with_long_pieces(lab):
+    """They come in pieces of 4 MiB; a kill loses no more than those on their way."""
+    m = Model(lab)
+    with_long_pieces(m)
+    share = lab.server.shares['/m/shard_00000.bin']
+    share.rules = [{'rate': 12 * MIB}]
+    p = m.start('-j', 2)
+
+    def recorded():
+        return {i for n in (os.listdir(m.out) if os.path.isdir(m.out) else ()) if n.startswith('shard_00000') and n.endswith('.journal')
+            for records in [open(os.path.join(m.out, n), 'rb').read()[64:]] for i in range(len(records) // 40) if any(records[40 * i:40 * i + 32])}
+
+    check(lab.kill_when(p, lambda: len(recorded()) >= 3), 'the run was over first')
+    lab.end(p)
+    have = recorded()
+    share.rules = None
+    lab.server.forget()
+    same(checks(m.fetch('--json').ends(OK))['shard_00000.bin'], 'sha256', 'check')
+    m.right()
+    same(lab.fetched(lab.server.hits('/m/shard_00000.bin')) & have, set(), 'pieces that were there and were fetched again')
+    m.fetch('--offline', '--mirror', m.folder, '-o', lab.target('copy')).ends(OK)
+    m.right(lab.target('copy'))
+
+
+@test
+def model_with_a_wrong_long_piece(lab):
+    """Only the piece that is wrong comes again."""
+    m, first = Model(lab), [True]
+    with_long_pieces(m)
+
+    def rule(hit):
+        wrong = first[0] and hit.first <= LONG + 5 * MIB <= (hit.last or 0)
+        first[0] &= not wrong
+        return {'flip': True} if wrong else {}
+
+    lab.server.shares['/m/shard_00000.bin'].rules = rule
+    r = m.fetch('-j', 1).ends(OK)
+    m.right()
+    check('fetched again' in r.err, f'it is not said: {r.err}')
+    sent = lab.server.sent('/m/shard_00000.bin')
+    size = len(m.files['shard_00000.bin'])
+    check(size + LONG - 8 * MIB <= sent <= size + LONG + 9 * MIB, f'{sent} bytes were sent for a file of {size} with one wrong piece of {LONG}')
+
+
+@test
+def hostile_manifests_without_an_index(lab):
+    m = Model(lab)
+    without_index(m, 'sha256')
+    good = m.manifest
+    cases = [(['shards', 0, 'filename'], 'filename', NAMES + ['shard_00001.bin', 'manifest.json', 'tokenizer.json']), (['shards', 0, 'size'], 'size', SIZES),
+        (['shards', 0, 'hash'], 'hash', HASHES + [...]), (['hashAlgorithm'], 'hashAlgorithm', ['md5', ..., 5]), (['shards'], 'shards', [..., {}, 5])]
+    for path, field, values in cases:
+        for value in values:
+            m.publish(manifest_text=text(put(good, path, value)), pin_index=False)
+            refused(lab, m, field, f'{path} = {value!r}', (FORMAT, MODEL, UNSUPPORTED))
 
 
 # ---- bad catalogues ----
