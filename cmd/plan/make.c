@@ -74,7 +74,8 @@ rp_code plan_device(const plan_state *s, rp_plan_device *out, rp_error *err)
 
 rp_code plan_make(plan_state *s, rp_error *err)
 {
-	rp_plan_opts o = {.ctx = (uint32_t)s->o.ctx, .chunk = (uint32_t)s->o.batch, .depth = (uint32_t)s->o.depth, .variant = plan_variant(&s->o)};
+	rp_plan_opts o = {.ctx = (uint32_t)s->o.ctx, .chunk = (uint32_t)s->o.batch, .depth = (uint32_t)s->o.depth, .variant = plan_variant(&s->o),
+		.kv = plan_kv(&s->o)};
 	rp_plan_device device;
 	rp_plan *plan = NULL;
 	rp_code rc = plan_open_model(s, err);

@@ -10,7 +10,7 @@
 typedef struct plan_cmd_opts {
 	const char *device, *stage;
 	uint64_t ctx, batch, depth;
-	int variant;
+	int variant, kv;
 	bool explain, describe;
 	bool quiet, json;
 } plan_cmd_opts;
@@ -25,6 +25,7 @@ typedef struct plan_state {
 
 extern const rp_program plan_program;
 const char *plan_variant(const plan_cmd_opts *o);
+rp_cache_type plan_kv(const plan_cmd_opts *o);
 
 /* "0-11", "5": layers [first, last). RP_USAGE. n_layers 0: not known. */
 rp_code plan_stage(const char *text, uint32_t n_layers, uint32_t *first, uint32_t *last, rp_error *err);

@@ -5,6 +5,8 @@
 
 static const char *const variant_words[] = {"portable", "subgroup", "fused", NULL};
 
+static const char *const kv_words[] = {"f32", "f16", NULL};
+
 static const rp_opt table[] = {
 	{.name = "explain", .group = "What to do", .help = "tables for people instead of JSON", AT(explain),
 		.more = "Which kernels run in each kind of layer and why, what was rejected and why, memory by heap, predicted time and what it was "
@@ -22,6 +24,7 @@ static const rp_opt table[] = {
 		.help = "positions before the token whose bytes and time are told", AT(depth)},
 	{.name = "variant", .kind = RP_OPT_CHOICE, .choices = variant_words, .group = "Plan", .def_text = "the device's best",
 		.help = "kernels to use", AT(variant)},
+	{.name = "kv", .kind = RP_OPT_CHOICE, .choices = kv_words, .group = "Plan", .def_text = "f16", .help = "how keys and values are kept", AT(kv)},
 	{.name = "stage", .kind = RP_OPT_STRING, .group = "Plan", .arg = "A-B", .def_text = "all layers", .help = "plan only layers A to B",
 		AT(stage), .more = "Layers are counted from 0. The first stage also embeds, the last one also has the head."},
 
@@ -50,4 +53,9 @@ const rp_program plan_program = {
 const char *plan_variant(const plan_cmd_opts *o)
 {
 	return o->variant < 0 ? NULL : variant_words[o->variant];
+}
+
+rp_cache_type plan_kv(const plan_cmd_opts *o)
+{
+	return o->kv < 0 ? RP_CACHE_BEST : o->kv == 0 ? RP_CACHE_F32 : RP_CACHE_F16;
 }

@@ -16,6 +16,7 @@ typedef struct setup {
 	const char *model, *device, *variant;
 	uint32_t threads, batch;
 	rp_bandwidth bandwidth;
+	char plan[80]; /* digest; "" without a device */
 } setup;
 
 enum { MAX_PATHS = 2 };
@@ -133,7 +134,7 @@ static rp_code write_result(group *g, size_t k, const rp_bench_test *t, rp_bench
 	const setup *s = &g->s[k];
 	bench_row row = {.file = s->model, .device_option = s->device, .variant = s->variant, .ids = bench_ids_name(ids),
 		.info = rp_engine_describe(g->e[k]), .threads = s->threads, .batch = s->batch, .test = *t, .bandwidth = s->bandwidth,
-		.result = &results[k], .ratio = {(double)NAN, (double)NAN, (double)NAN}};
+		.plan = s->plan[0] != '\0' ? s->plan : NULL, .result = &results[k], .ratio = {(double)NAN, (double)NAN, (double)NAN}};
 	snprintf(row.time, sizeof row.time, "%s", time);
 	if (results[k].distinct == 1 && t->n_gen >= 8 && !b->o.quiet)
 		run_say("the model chose one and the same id each time; --ids random does not");
@@ -230,6 +231,8 @@ static rp_code open_engine(group *g, size_t k, rp_error *err)
 	free(cache);
 	if (code == RP_OK)
 		run_say_device(g->e[k], b->o.quiet);
+	if (code == RP_OK)
+		run_plan_digest(g->e[k], s->plan);
 	if (code == RP_OK)
 		measure_bandwidth(b, rp_engine_describe(g->e[k]), s);
 	return code;

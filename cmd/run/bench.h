@@ -35,6 +35,7 @@ typedef struct bench_row {
 	const rp_bench_result *result;
 	rp_bench_ratio ratio; /* to the first path of a pair; NaN: none */
 	rp_bandwidth bandwidth;
+	const char *plan;  /* digest; NULL: none */
 	double read_bytes; /* a generated token; 0: not told */
 	char time[24];     /* UTC, ISO 8601 */
 } bench_row;

@@ -60,6 +60,7 @@ GET(model_n_params, number(r->model_values))
 GET(n_batch, number(r->batch))
 GET(n_threads, number(r->threads))
 GET(variant, text(r->variant))
+GET(plan, text(r->plan))
 GET(ids, text(r->ids))
 GET(n_streams, number(r->test.streams))
 GET(n_prompt, number(r->test.n_prompt))
@@ -85,7 +86,7 @@ GET(distinct_ids, r->result->distinct > 0 ? real((double)r->result->distinct) : 
 #define FIELD(name) {#name, get_##name}
 static const field fields[] = {
 	FIELD(schema), FIELD(version), FIELD(backends), FIELD(device), FIELD(model_filename), FIELD(model_type), FIELD(model_size),
-	FIELD(model_n_params), FIELD(n_batch), FIELD(n_threads), FIELD(variant), FIELD(ids), FIELD(n_streams), FIELD(n_prompt),
+	FIELD(model_n_params), FIELD(n_batch), FIELD(n_threads), FIELD(variant), FIELD(plan), FIELD(ids), FIELD(n_streams), FIELD(n_prompt),
 	FIELD(n_gen), FIELD(n_depth), FIELD(test_time), FIELD(avg_ns), FIELD(stddev_ns), FIELD(avg_ts), FIELD(stddev_ts),
 	FIELD(read_bytes_per_token), FIELD(read_bandwidth), FIELD(bandwidth_percent), FIELD(submits_per_token),
 	FIELD(dispatches_per_token), FIELD(barriers_per_token), FIELD(host_ns_per_token), FIELD(distinct_ids),

@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include "plan/plan.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -71,6 +72,7 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 		.validate = r->o.validate,
 		.variant = run_variant(&r->o),
 		.kv = run_kv(r->o.kv),
+		.chunk = r->chunk,
 	};
 	if (what != NULL)
 		rp_progress_begin(&r->progress, what);
@@ -107,6 +109,7 @@ void run_close(run_state *r)
 	if (r->tokenizer != NULL)
 		rp_tokenizer_free(r->tokenizer);
 	run_close_model(r);
+	rp_plan_free(r->plan);
 	rp_chat_format_free(&r->chat);
 	rp_buf_free(&r->prompt_text);
 	free(r->ids.v);

@@ -69,7 +69,11 @@ static rp_code answer(run_state *r, rp_error *err)
 		return code;
 	if (r->o.show_prompt)
 		return run_write_prompt(r, err);
-	code = check_prompt(r, err);
+	code = run_read_plan(r, err);
+	if (code == RP_OK)
+		code = check_prompt(r, err);
+	if (code == RP_OK)
+		code = run_check_plan(r, err);
 	if (code == RP_OK)
 		code = run_open_engine(r, err);
 	if (code == RP_OK)

@@ -241,6 +241,9 @@ rp_code run_write_done(run_state *r, rp_error *err)
 		rp_jsonw_pair_str(&w, "instead", engine->instead);
 	rp_jsonw_end(&w);
 	rp_jsonw_pair_u64(&w, "ctx", engine->ctx);
+	char plan[80];
+	if (*run_plan_digest(r->engine, plan) != '\0')
+		rp_jsonw_pair_str(&w, "plan", plan);
 	rp_jsonw_pair_str(&w, "template", rp_template_name(r->chat.type));
 	rp_jsonw_pair_f64(&w, "temperature", r->o.temp);
 	rp_jsonw_pair_u64(&w, "seed", r->o.seed);

@@ -13,7 +13,7 @@
 #define RUN_SCHEMA "reploid-run/1"
 
 typedef struct run_opts {
-	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir;
+	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir, *plan;
 	int template_type, think, variant, kv; /* as chosen; -1: not given */
 	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes, bench;
 	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
@@ -41,6 +41,8 @@ typedef struct run_state {
 	rp_chat_format chat;     /* type NONE: raw text */
 	rp_buf prompt_text;      /* as rendered, template included; empty with --prompt-ids */
 	rp_ids ids;
+	uint32_t chunk;    /* rows a pass, of --plan; 0: the engine's choice */
+	struct rp_plan *plan; /* --plan */
 	rp_engine *engine;
 	rp_seq *seq;
 	uint64_t load_ns, first_token_ns; /* program start to: engine ready; first token written. 0: not reached */
@@ -69,6 +71,13 @@ void run_close_model(run_state *r);                   /* so that another may be 
 void run_close(run_state *r);
 /* The folder for compiled kernels that an option's value means, or NULL for none; free() it. */
 char *run_cache_dir(const char *option);
+
+/* ---- plan.c ---- */
+/* --plan: read it, take over its settings where no option says otherwise; then see that the plan made here is the same. */
+rp_code run_read_plan(run_state *r, rp_error *err);
+rp_code run_check_plan(run_state *r, rp_error *err);
+/* Digest of the plan an engine executes; "" when it has none. */
+char *run_plan_digest(const rp_engine *e, char out[80]);
 
 /* ---- main.c ---- */
 rp_code run_print_action(const rp_program *p, const rp_parsed *parsed, rp_error *err); /* --help and its like */

@@ -35,6 +35,10 @@ static const rp_opt table[] = {
 		.help = "how keys and values of earlier positions are kept", AT(kv),
 		.more = "f16 takes half the memory and, in a long context, half the reading; each value is rounded by at most 1 in 2,048. The cpu "
 			"engine has f32 only."},
+	{.name = "plan", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Model", .arg = "FILE",
+		.help = "execute this plan of reploid-plan, or say what does not fit", AT(plan),
+		.more = "Context, rows a pass, kernels and cache are the plan's unless an option says otherwise. A plan made for another model, "
+			"device, driver or build is refused with the first difference."},
 	{.name = "cache-dir", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_DIR, .group = "Model", .arg = "DIR",
 		.def_text = "~/.cache/reploid", .help = "where compiled kernels are kept between runs", AT(cache_dir),
 		.more = "An empty DIR keeps none. $XDG_CACHE_HOME is respected."},
@@ -96,7 +100,7 @@ static const rp_opt table[] = {
 static const char *const synopsis[] = {"[-m MODEL] [-p TEXT] [-f FILE | -] [options]", "--list-devices [--json]", "--bench [options of its own]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
-	RP_TEMPLATE, RP_PROMPT, RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};
+	RP_TEMPLATE, RP_PROMPT, RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_STALE_PLAN, RP_HASH, RP_INTERNAL, RP_CANCELLED, RP_OK};
 
 const rp_program run_program = {
 	.name = "reploid-run",

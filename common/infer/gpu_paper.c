@@ -32,6 +32,18 @@ const rp_vk_info *rp_engine_facts(const rp_engine *e)
 	return g != NULL ? g->device : NULL;
 }
 
+rp_cache_type rp_engine_kv(const rp_engine *e)
+{
+	return gpu_of(e)->kv16 ? RP_CACHE_F16 : RP_CACHE_F32;
+}
+
+void rp_engine_twin(const rp_engine *e, rp_engine_opts *opts, const rp_graph **graph)
+{
+	*opts = (rp_engine_opts){ .ctx = e->info.ctx, .chunk = e->opts.chunk, .layer_first = e->opts.layer_first, .layer_last = e->opts.layer_last,
+		.variant = e->opts.variant, .kv = e->opts.kv };
+	*graph = e->graph;
+}
+
 uint32_t rp_engine_chunk(const rp_engine *e)
 {
 	return e->chunk;

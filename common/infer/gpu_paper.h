@@ -33,6 +33,9 @@ typedef struct rp_buf_role {
 const rp_vk *rp_engine_paper(const rp_engine *e); /* NULL when the engine is not on paper */
 const rp_vk_info *rp_engine_facts(const rp_engine *e); /* of any engine: its Vulkan device; NULL when it has none */
 void rp_engine_role(const rp_engine *e, const rp_vk_buf *b, rp_buf_role *out);
+rp_cache_type rp_engine_kv(const rp_engine *e); /* f32 or f16 */
+/* What it was opened with, and for which graph: a twin on paper does what this one does. */
+void rp_engine_twin(const rp_engine *e, rp_engine_opts *opts, const rp_graph **graph);
 uint32_t rp_engine_chunk(const rp_engine *e); /* most rows a pass */
 /* Which kernels: "portable", "subgroup", "fused"; why; what was rejected and why (NULL: nothing). */
 const char *rp_engine_variant(const rp_engine *e, const char **why, const char **rejected);

@@ -97,8 +97,14 @@ rp_code rp_plan_settings(const rp_plan *p, rp_plan_opts *out, rp_error *err)
 		rc = small(&at, "depth", &o.depth);
 	if (rc == RP_OK)
 		rc = rp_json_need_string(&at, "variant", &o.variant);
+	const char *kv = NULL;
+	if (rc == RP_OK)
+		rc = rp_json_need_string(&at, "kv", &kv);
 	if (rc != RP_OK)
 		return rc;
+	if (strcmp(kv, "f16") != 0 && strcmp(kv, "f32") != 0)
+		return rp_json_wrong(&at, "kv", rp_json_field(&at, "kv"), "f16 or f32");
+	o.kv = strcmp(kv, "f16") == 0 ? RP_CACHE_F16 : RP_CACHE_F32;
 	if (!cJSON_IsArray(stage) || cJSON_GetArraySize(stage) != 2 || !rp_json_whole(cJSON_GetArrayItem(stage, 0), &first) ||
 		!rp_json_whole(cJSON_GetArrayItem(stage, 1), &last) || last < first || last >= RP_MAX_LAYERS)
 		return rp_json_wrong(&at, "stage", stage, "the first and the last layer");
@@ -131,6 +137,9 @@ rp_code rp_plan_take_costs(const rp_plan *p, rp_plan_device *device, rp_error *e
 }
 
 /* ---- differences ---- */
+static const char of_another_model[] = "it is the plan of another model", for_another_device[] = "it was made for another device or driver",
+	with_other_settings[] = "it was made with other settings";
+
 typedef struct difference {
 	char where[200];
 	char kept[80], here[80];
@@ -175,13 +184,46 @@ static bool differs(difference *d, size_t len, const cJSON *a, const cJSON *b)
 	return cJSON_GetArraySize(a) != cJSON_GetArraySize(b) && found(d, len, a, b);
 }
 
+static rp_code stale(const char *name, const char *advice, const difference *d, rp_error *err)
+{
+	return rp_fail(err, RP_STALE_PLAN, "%s: %s: %s is %s in the plan, %s here; make a new one (reploid-plan)", name, advice, d->where, d->kept,
+		d->here);
+}
+
+rp_code rp_plan_belongs(const char *name, const rp_plan *kept, const rp_model *m, const rp_plan_device *device, rp_error *err)
+{
+	difference d = { .where = "model.identity" };
+	cJSON *here = cJSON_CreateString(rp_model_identity(m)), *facts = device != NULL ? rp_plan_device_json(device) : NULL;
+	const cJSON *model = cJSON_GetObjectItemCaseSensitive(kept->json, "model");
+	rp_code rc = RP_OK;
+	if (differs(&d, strlen(d.where), cJSON_GetObjectItemCaseSensitive(model, "identity"), here))
+		rc = stale(name, of_another_model, &d, err);
+	snprintf(d.where, sizeof d.where, "device");
+	if (rc == RP_OK && facts != NULL && differs(&d, strlen(d.where), cJSON_GetObjectItemCaseSensitive(kept->json, "device"), facts))
+		rc = stale(name, for_another_device, &d, err);
+	cJSON_Delete(here);
+	cJSON_Delete(facts);
+	return rc;
+}
+
+/* "a.b": member b of member a. */
+static const cJSON *at_path(const cJSON *o, const char *path)
+{
+	const char *dot = strchr(path, '.');
+	char first[40];
+	if (dot == NULL)
+		return cJSON_GetObjectItemCaseSensitive(o, path);
+	snprintf(first, sizeof first, "%.*s", (int)(dot - path), path);
+	return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(o, first), dot + 1);
+}
+
 rp_code rp_plan_compare(const char *name, const rp_plan *kept, const rp_plan *here, rp_error *err)
 {
 	/* causes before effects: another model explains another list of work */
 	static const struct {
 		const char *member, *advice;
-	} order[] = { { "model", "it is the plan of another model" }, { "device", "it was made for another device or driver" },
-		{ "settings", "it was made with other settings" }, { "costs", "it assumes other costs" },
+	} order[] = { { "model", of_another_model }, { "device", for_another_device },
+		{ "settings.variant", with_other_settings }, { "settings", with_other_settings }, { "costs", "it assumes other costs" },
 		{ "kernels", "it was made by a build with other kernels" }, { "kernel_set", "it was made by a build with other kernels" } };
 	difference d = { .where = "" };
 	if (strcmp(kept->digest, here->digest) == 0)
@@ -189,12 +231,10 @@ rp_code rp_plan_compare(const char *name, const rp_plan *kept, const rp_plan *he
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
 		const char *member = order[i].member;
 		snprintf(d.where, sizeof d.where, "%s", member);
-		if (differs(&d, strlen(member), cJSON_GetObjectItemCaseSensitive(kept->json, member), cJSON_GetObjectItemCaseSensitive(here->json, member)))
-			return rp_fail(err, RP_STALE_PLAN, "%s: %s: %s is %s in the plan, %s here; make a new one (reploid-plan)", name, order[i].advice,
-				d.where, d.kept, d.here);
+		if (differs(&d, strlen(member), at_path(kept->json, member), at_path(here->json, member)))
+			return stale(name, order[i].advice, &d, err);
 	}
 	if (!differs(&d, 0, kept->json, here->json))
 		differs(&d, 0, here->json, kept->json);
-	return rp_fail(err, RP_STALE_PLAN, "%s: it was made by another build: %s is %s in the plan, %s here; make a new one (reploid-plan)", name,
-		d.where, d.kept, d.here);
+	return stale(name, "it was made by another build", &d, err);
 }

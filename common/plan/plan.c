@@ -111,6 +111,7 @@ static cJSON *settings_json(const rp_graph *g, const rp_plan_maker *m, const rp_
 	stage = cJSON_AddArrayToObject(s, "stage");
 	cJSON_AddItemToArray(stage, cJSON_CreateNumber((double)o->layer_first));
 	cJSON_AddItemToArray(stage, cJSON_CreateNumber((double)(last - 1)));
+	cJSON_AddStringToObject(s, "kv", rp_engine_kv(m->engine) == RP_CACHE_F16 ? "f16" : "f32");
 	cJSON_AddStringToObject(s, "variant", rp_engine_variant(m->engine, &why, &rejected));
 	cJSON_AddBoolToObject(s, "variant_asked", o->variant != NULL);
 	if (why != NULL)
@@ -217,7 +218,7 @@ static rp_code make(rp_plan_maker *m, const rp_graph *g, const rp_plan_opts *o, 
 rp_code rp_plan_make(const rp_graph *g, const rp_plan_device *device, const rp_plan_opts *opts, rp_plan **out, rp_error *err)
 {
 	rp_engine_opts o = { .paper = &device->facts, .ctx = opts->ctx, .chunk = opts->chunk, .variant = opts->variant,
-		.layer_first = opts->layer_first, .layer_last = opts->layer_last };
+		.layer_first = opts->layer_first, .layer_last = opts->layer_last, .kv = opts->kv };
 	rp_plan_maker m = { .device = device };
 	rp_code rc = rp_engine_open(g, &o, &m.engine, err);
 	if (rc != RP_OK)
@@ -228,4 +229,18 @@ rp_code rp_plan_make(const rp_graph *g, const rp_plan_device *device, const rp_p
 	free(m.pipelines);
 	rp_engine_close(m.engine);
 	return rc;
+}
+
+rp_code rp_plan_of_engine(const rp_engine *e, rp_plan **out, rp_error *err)
+{
+	const rp_vk_info *facts = rp_engine_facts(e);
+	const rp_graph *g = NULL;
+	rp_engine_opts o;
+	rp_plan_device d;
+	if (facts == NULL)
+		return rp_fail(err, RP_UNSUPPORTED, "%s: the plain C engine has no dispatches to plan", rp_engine_describe(e)->device);
+	rp_engine_twin(e, &o, &g);
+	rp_plan_device_of(facts, &d);
+	return rp_plan_make(g, &d, &(rp_plan_opts){ .ctx = o.ctx, .chunk = o.chunk, .variant = o.variant, .kv = o.kv,
+		.layer_first = o.layer_first, .layer_last = o.layer_last }, out, err);
 }

@@ -87,3 +87,39 @@ head -c 3000 "$models/tiny.gguf" >"$tmp/cut.gguf"
 fails 'a broken model' 10 'cut.gguf' h200 "$tmp/cut.gguf"
 capture h200 --json "$tmp/none.gguf"
 ok 'an error as JSON' json 'o[0]["type"] == "error" and o[0]["code"] == 3 and o[0]["error"] == "not-found"'
+
+# ---- executed ----
+run_plan() { "$run" -q -m "$models/tiny.gguf" --prompt-ids 5,6,7 -n 4 --ignore-eos "$@"; }
+fails 'run: no plan' 3 'none.json' run_plan --plan "$tmp/none.json"
+capture h200 "$models/tiny.gguf"
+cp "$tmp/out" "$tmp/h200-plan.json"
+sed 's/"hidden":[0-9]*/"hidden":1/' "$tmp/h200-plan.json" >"$tmp/forged.json"
+fails 'run: a plan that was changed' 20 'it was changed after it was made' run_plan --plan "$tmp/forged.json"
+fails 'run: no plan but a device' 10 'schema is "reploid-device/1", expected "reploid-plan/1"' run_plan --plan "$devices/h200.json"
+fails 'run: the plan of another model' 43 'model.identity is ' "$run" -q -m random:tiny --prompt-ids 5 -n 1 --plan "$tmp/h200-plan.json"
+fails 'run: the C engine has no dispatches' 43 '--device cpu has no dispatches' run_plan --plan "$tmp/h200-plan.json" --device cpu
+if "$plan" --describe-device >/dev/null 2>&1; then
+	fails 'run: a plan for another device' 43 'device.' run_plan --plan "$tmp/h200-plan.json"
+	"$plan" -c 200 -b 16 "$models/tiny.gguf" >"$tmp/mine.json"
+	capture run_plan --plan "$tmp/mine.json" --json
+	ok 'run: executes its plan' code_is 0
+	ok 'run: the digest is told' json 'o[-1]["plan"] == "'"$(sed -n 's/^"digest":"\(.*\)",*$/\1/p' "$tmp/mine.json")"'" and o[-1]["ctx"] == 200'
+	capture run_plan --device gpu -c 200 --json
+	cp "$tmp/out" "$tmp/without"
+	capture "$plan" -c 200 "$models/tiny.gguf"
+	digest=$(sed -n 's/^"digest":"\(.*\)",*$/\1/p' "$tmp/out")
+	ok 'run: without --plan the same digest as reploid-plan' grep -q "\"plan\":\"$digest\"" "$tmp/without"
+	"$plan" --variant portable --kv f32 "$models/tiny.gguf" >"$tmp/portable.json"
+	capture run_plan --plan "$tmp/portable.json" --json
+	ok 'run: kernels of the plan' code_is 0
+	fails 'run: an option that differs' 43 'settings.ctx is 200 in the plan, 250 here' run_plan --plan "$tmp/mine.json" -c 250
+	fails 'run: other kernels' 43 'settings.variant is "subgroup" in the plan, "portable" here' run_plan --plan "$tmp/mine.json" --variant portable
+	"$plan" --stage 0-0 "$models/tiny.gguf" >"$tmp/half.json"
+	fails 'run: the plan of a stage' 43 'one that answers has all' run_plan --plan "$tmp/half.json"
+	capture "$run" --bench -q -m random:tiny --device gpu -p 8 -n 0 -r 1 -o jsonl
+	ok 'bench: the digest is told' json 'all(x["plan"].startswith("sha256:") for x in o)'
+else
+	skip 'run executes a plan' 'no Vulkan device'
+fi
+capture "$run" --bench -q -m random:tiny --device cpu -p 8 -n 0 -r 1 -o jsonl
+ok 'bench: no plan on the C engine' json 'all(x["plan"] is None for x in o)'

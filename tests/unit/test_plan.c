@@ -235,7 +235,7 @@ static void test_kept(void **state)
 	golden g;
 	golden_open(&g, "llama", "model.gguf");
 	rp_plan_device d = device("h200");
-	rp_plan *p = make(g.graph, &d, (rp_plan_opts){ .ctx = 128, .chunk = 32, .depth = 7, .variant = "subgroup", .layer_last = 1 }), *q = NULL;
+	rp_plan *p = make(g.graph, &d, (rp_plan_opts){ .kv = RP_CACHE_F32, .ctx = 128, .chunk = 32, .depth = 7, .variant = "subgroup", .layer_last = 1 }), *q = NULL;
 	char *text = text_of(p);
 	rp_plan_opts o;
 	rp_error err;
@@ -255,6 +255,10 @@ static void test_kept(void **state)
 	bad(text, "\"digest\":\"sha256:", "\"digest\":\"md5:", RP_FORMAT, "digest is");
 	bad(text, "\"settings\":", "\"settlings\":", RP_FORMAT, "settings is missing, expected an object");
 	bad(text, "\"buffers\":[", "\"buffers\":5,\"x\":[", RP_FORMAT, "buffers is 5, expected a list");
+	must(rp_plan_belongs("p.json", q, g.model, &d, &err), &err);
+	d.facts.max_shared /= 2;
+	assert_int_equal(rp_plan_belongs("p.json", q, g.model, &d, &err), RP_STALE_PLAN);
+	assert_non_null(strstr(err.msg, "device.limits.max_shared is 49152 in the plan, 24576 here"));
 	rp_plan_free(p), rp_plan_free(q), rp_plan_free(again);
 	free(text);
 	golden_close(&g);
