@@ -15,14 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The leak check of a sanitizer build stops the threads by ptrace and reads /proc; without both it calls every run a failure. */
-#if defined(__has_feature)
+/* The leak check of a sanitizer build stops the threads by ptrace and reads /proc; without both it calls every run a failure.
+ * clang says by __has_feature that it is one, gcc by the other word (from 14 on by both). */
+#if defined(__SANITIZE_ADDRESS__)
+#define LEAK_CHECK 1
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define LEAK_CHECK 1
 #endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define LEAK_CHECK 1
 #endif
 
 /* ---- Landlock: which files can be opened ---- */
@@ -99,12 +99,7 @@ static rp_code confine_files(const rp_confinement *c, bool *done, rp_error *err)
 #endif
 
 #if defined(ARCH)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LEAK_CHECK
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(LEAK_CHECK)
+#if defined(LEAK_CHECK)
 #define TRACING SYS_kexec_load /* the search for leaks at the end traces its own process; this one stands in the list anyway */
 #else
 #define TRACING SYS_ptrace
