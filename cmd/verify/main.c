@@ -117,13 +117,14 @@ static rp_code run_mode(verify_state *v, rp_error *err)
 	return verify_operands(v, err);
 }
 
-/* What is read may be anywhere, so all that may be read stays readable; nothing but the cache of hashes and new signatures may be written, and there is
- * no network and no other program any more. */
+/* What is read may be anywhere, so all that may be read stays readable; nothing but the cache of hashes and new signatures may be
+ * written, and there is no network and no other program any more. */
 static rp_code confine(verify_state *v, rp_error *err)
 {
 	const char *const read[] = {"/"}, *const write[] = {v->store};
-	rp_confinement c = {.read = read, .n_read = 1, .write = write, .n_write = v->cache != NULL};
-	if (v->o.keygen != NULL || v->o.sign != NULL) {
+	rp_confinement c = {.read = read, .n_read = 1, .write = write, .n_write = v->cache != NULL, .strict = true};
+	if (v->o.keygen != NULL || v->o.sign != NULL) { /* what is made here is for others to read */
+		c.strict = false;
 		rp_code code = verify_signing_folders(v, &c.write, &c.n_write, err);
 		if (code != RP_OK)
 			return code;

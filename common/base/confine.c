@@ -108,11 +108,35 @@ static const unsigned never[] = {SYS_execve, SYS_execveat, TRACING, SYS_process_
 	SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_bpf, SYS_perf_event_open, SYS_init_module, SYS_finit_module, SYS_delete_module,
 	SYS_kexec_load, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_userfaultfd, SYS_unshare, SYS_setns, SYS_io_uring_setup};
 static const unsigned sockets[] = {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
+/* Newer processors lack the older calls. */
+static const unsigned metadata[] = {SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
+	SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr,
+#if defined(SYS_fchmodat2)
+	SYS_fchmodat2,
+#endif
+#if defined(SYS_chmod)
+	SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
+#endif
+};
+static const unsigned changes[] = {SYS_mkdirat, SYS_mknodat, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_renameat2, SYS_truncate,
+	SYS_ftruncate, SYS_fallocate,
+#if defined(SYS_renameat)
+	SYS_renameat,
+#endif
+#if defined(SYS_mkdir)
+	SYS_mkdir, SYS_mknod, SYS_rmdir, SYS_unlink, SYS_link, SYS_symlink, SYS_rename, SYS_creat,
+#endif
+};
 
-enum { N_NEVER = sizeof never / sizeof *never, N_SOCKETS = sizeof sockets / sizeof *sockets };
+enum {
+	N_NEVER = sizeof never / sizeof *never,
+	N_SOCKETS = sizeof sockets / sizeof *sockets,
+	N_METADATA = sizeof metadata / sizeof *metadata,
+	N_CHANGES = sizeof changes / sizeof *changes
+};
 
 typedef struct program {
-	struct sock_filter code[2 * (N_NEVER + N_SOCKETS) + 16];
+	struct sock_filter code[2 * (N_NEVER + N_SOCKETS + N_METADATA + N_CHANGES) + 16];
 	unsigned short n;
 } program;
 
@@ -129,7 +153,7 @@ static void refuse(program *p, const unsigned *calls, size_t n)
 	}
 }
 
-static rp_code confine_calls(bool network, bool *done, rp_error *err)
+static rp_code confine_calls(const rp_confinement *c, bool *done, rp_error *err)
 {
 	program p = {.n = 0};
 	emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
@@ -142,8 +166,12 @@ static rp_code confine_calls(bool network, bool *done, rp_error *err)
 	emit(&p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 #endif
 	refuse(&p, never, N_NEVER);
-	if (!network)
+	if (!c->network)
 		refuse(&p, sockets, N_SOCKETS);
+	if (c->strict)
+		refuse(&p, metadata, N_METADATA);
+	if (c->strict && c->n_write == 0)
+		refuse(&p, changes, N_CHANGES);
 	emit(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	struct sock_fprog filter = {p.n, p.code};
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0) {
@@ -155,9 +183,9 @@ static rp_code confine_calls(bool network, bool *done, rp_error *err)
 	return rp_fail_errno(err, RP_INTERNAL, errno, "seccomp refuses to confine this process");
 }
 #else
-static rp_code confine_calls(bool network, bool *done, rp_error *err)
+static rp_code confine_calls(const rp_confinement *c, bool *done, rp_error *err)
 {
-	(void)network;
+	(void)c;
 	(void)done;
 	(void)err;
 	return RP_OK;
@@ -170,7 +198,7 @@ rp_code rp_confine(const rp_confinement *c, rp_confined *got, rp_error *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return RP_OK;
 	rp_code rc = confine_files(c, &got->files, err);
-	return rc == RP_OK ? confine_calls(c->network, &got->calls, err) : rc;
+	return rc == RP_OK ? confine_calls(c, &got->calls, err) : rc;
 }
 
 #else

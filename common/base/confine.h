@@ -15,6 +15,9 @@ typedef struct rp_confinement {
 	const char *const *write; /* the same for reading, writing, creating, renaming and removing */
 	size_t n_write;
 	bool network; /* keep sockets */
+	/* Refuse also the calls that change files' modes, owners, times and attributes, which Landlock lets pass (new files are 0600 then);
+	 * and when n_write is 0 those that make, rename, cut and remove files, whatever the kernel has of Landlock. */
+	bool strict;
 } rp_confinement;
 
 typedef struct rp_confined {

@@ -91,7 +91,8 @@ rp_code rp_write_file(const char *path, const void *data, size_t len, unsigned m
 		return rc;
 	}
 	rc = rp_write_fd(fd, data, len, path, err);
-	if (rc == RP_OK && (fchmod(fd, (mode_t)mode) != 0 || fsync(fd) != 0))
+	/* mkstemp makes it 0600; a confined program may not change modes */
+	if (rc == RP_OK && ((mode != 0600 && fchmod(fd, (mode_t)mode) != 0) || fsync(fd) != 0))
 		rc = rp_fail_errno(err, RP_WRITE, errno, "%s: cannot write", path);
 	if (close(fd) != 0 && rc == RP_OK)
 		rc = rp_fail_errno(err, RP_WRITE, errno, "%s: cannot write", path);

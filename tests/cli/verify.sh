@@ -247,7 +247,7 @@ rm -f "$store/hashes"
 # ---- keys of the environment ----
 mkdir "$tmp/signed"
 echo text >"$tmp/signed/file"
-(cd "$tmp/signed" && sha256sum file >SUMS && cp SUMS BARE)
+(cd "$tmp/signed" && sha256sum file >SUMS && cp SUMS BARE && sha256sum "$PWD/file" >BARE.absolute)
 capture "$verify" --keygen "$tmp/signed/key"
 capture "$verify" --sign "$tmp/signed/key" "$tmp/signed/SUMS"
 cd "$tmp/signed" || exit 1
@@ -303,6 +303,41 @@ sed 's/"bytes": 5/"bytes": 6/' "$tmp/attestation.json" >"$tmp/changed.json"
 capture "$verify" --record --at 1767225600000 "$tmp/changed.json"
 ok 'record: a changed number' says '(bad-signature)'
 ok 'record: a changed number: code' code_is 21
+
+# ---- confinement: a library in the program tries ----
+mkdir "$tmp/probe"
+echo x >"$tmp/probe/there"
+tries() { # tries NAME COMMAND...: only reading may work, and the program ends as it does without
+	local name=$1
+	shift
+	capture env LD_PRELOAD="$PWD/build/tests/cli/probe.so" PROBE="$tmp/probe" "$@"
+	ok "confined: $name: it was tried" [ "$(grep -c '^probe: ' "$tmp/err")" -eq 14 ]
+	ok "confined: $name: only reading works" [ "$(grep '^probe: .*: done' "$tmp/err")" = 'probe: read: done' ]
+	ok "confined: $name: nothing happened" [ "$(ls "$tmp/probe"; cat "$tmp/probe/there"; stat -c %a "$tmp/probe/there")" = "there
+x
+$(printf '%o' $((0666 & ~$(umask))))" ]
+	ok "confined: $name: and the work is done" code_is 0
+}
+case $verify in
+*/san-*) skip 'confined' 'a sanitizer wants to be loaded first' ;;
+*)
+	capture "$verify" --json --no-cache "$models/tiny.gguf"
+	if ! json 'o[-1]["confined"] == {"files": True, "calls": True}'; then
+		skip 'confined' 'this kernel has no Landlock or no seccomp filters'
+	elif ! make build/tests/cli/probe.so >"$tmp/out" 2>&1; then
+		ok 'confined: the library builds' false
+	else
+		tries 'sums' "$verify" --print "$models/tiny.gguf"
+		tries 'a list' "$verify" -c "$tmp/signed/BARE.absolute"
+		tries 'a file without the cache' "$verify" --no-cache "$models/tiny.gguf"
+		tries 'bad pieces' "$verify" --bad-pieces "$embedded"
+		# with the cache its folder may be written, and nothing else
+		tries 'a model with the cache' "$verify" --paranoid "$embedded"
+		ok 'confined: the cache was kept' [ -s "$store/hashes" ]
+	fi
+	;;
+esac
+rm -f "$store/hashes"
 
 # ---- the rest ----
 capture "$verify" --print "$tmp/m/manifest.json" </dev/null

@@ -101,11 +101,53 @@ static void the_network_can_be_kept(void **state)
 		assert_false(r & READ_OUTSIDE);
 }
 
+/* In a strict child: what could be changed, a bit each. */
+static int strict_child(bool writes)
+{
+	const char *const read_paths[] = {"/"}, *const write_paths[] = {inside};
+	rp_confinement c = {.read = read_paths, .n_read = 1, .write = write_paths, .n_write = writes, .strict = true};
+	const struct timespec times[2] = {{1, 0}, {1, 0}};
+	rp_confined got;
+	char new_file[80];
+	int kept = open(outside, O_RDONLY), result = 0;
+	if (rp_confine(&c, &got, NULL) != RP_OK)
+		return 0x80;
+	if (!got.calls)
+		return NO_CALLS;
+	snprintf(new_file, sizeof new_file, "%s/strict", inside);
+	int fd = open(new_file, O_CREAT | O_RDWR, 0600);
+	result |= fd >= 0 && ftruncate(fd, 5) == 0 && unlink(new_file) == 0 ? 1 : 0;
+	result |= chmod(outside, 0644) == 0 || chmod(inside, 0755) == 0 ? 2 : 0;
+	result |= utimensat(AT_FDCWD, outside, times, 0) == 0 || futimens(kept, times) == 0 ? 4 : 0;
+	result |= chown(outside, getuid(), getgid()) == 0 || fchown(kept, getuid(), getgid()) == 0 ? 8 : 0;
+	result |= fchmod(kept, 0644) == 0 || (!writes && mkdir(new_file, 0700) == 0) ? 16 : 0;
+	return result;
+}
+
+static void strict_changes_nothing(void **state)
+{
+	(void)state;
+	for (int writes = 0; writes < 2; writes++) {
+		int status;
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(strict_child(writes == 1));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == NO_CALLS) {
+			printf("SKIP: this kernel has no seccomp filters\n");
+			skip();
+		}
+		assert_int_equal(WEXITSTATUS(status), writes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_is_named_stays),
 		cmocka_unit_test(the_network_can_be_kept),
+		cmocka_unit_test(strict_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);
 }
