@@ -5,9 +5,11 @@ usage: differential.py REPLOID-VERIFY [SEED]      last line: N passed, N failed,
 """
 import hashlib
 import os
+import pty
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -213,6 +215,33 @@ def fixed(files):
     case("many files", [b"plain"] * 3000)
 
 
+def terminal():
+    """The end of input typed once ends it."""
+    def typed(command):
+        pid, fd = pty.fork()
+        if pid == 0:
+            signal.alarm(30)
+            os.execv(command[0], command)
+        os.write(fd, b"some text\n\x04")
+        shown = b""
+        while True:
+            try:
+                got = os.read(fd, 1000)
+            except OSError:
+                break
+            if not got:
+                break
+            shown += got
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+    global passed, failed
+    ours, want = typed([verify, "--print"]), typed([theirs])
+    passed += ours == want
+    failed += ours != want
+    if ours != want:
+        print(f"FAIL a terminal: {ours!r}, expected {want!r}")
+
+
 def main():
     global new_reports, old_nul
     work = tempfile.mkdtemp()
@@ -238,6 +267,7 @@ def main():
         fixed(files)
         sums(files)
         lists(files)
+        terminal()
     finally:
         os.chdir("/")
         shutil.rmtree(work)
