@@ -70,6 +70,7 @@ rp_code run_open_engine(run_state *r, rp_error *err)
 		.progress_user = &r->progress,
 		.cache_dir = cache,
 		.validate = r->o.validate,
+		.profile = r->o.profile,
 		.variant = run_variant(&r->o),
 		.kv = run_kv(r->o.kv),
 		.chunk = r->chunk,

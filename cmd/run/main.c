@@ -80,6 +80,8 @@ static rp_code answer(run_state *r, rp_error *err)
 		code = run_generate(r, err);
 	if (code == RP_OK)
 		code = run_write_done(r, err);
+	if (code == RP_OK && r->o.profile)
+		code = run_write_profile(r, err);
 	if (code == RP_OK && r->o.stats)
 		run_write_stats(r);
 	if (code == RP_OK && r->result.finish == RP_FINISH_CANCELLED)

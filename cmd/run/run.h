@@ -1,6 +1,6 @@
 /* reploid-run: what its files share. main.c drives: options (table.c), the prompt (prompt.c), the model's place (fetch.c),
  * the model and its engine (load.c),
- * generation (generate.c), what is written (output.c), devices (devices.c). */
+ * generation (generate.c), what is written (output.c, profile.c), devices (devices.c). */
 #ifndef RUN_H
 #define RUN_H
 
@@ -15,7 +15,7 @@
 typedef struct run_opts {
 	const char *model, *prompt, *file, *prompt_ids, *system, *device, *cache_dir, *plan;
 	int template_type, think, variant, kv; /* as chosen; -1: not given */
-	bool raw, show_prompt, json, quiet, stats, list_devices, ignore_eos, validate, yes, bench;
+	bool raw, show_prompt, json, quiet, stats, list_devices, profile, ignore_eos, validate, yes, bench;
 	uint64_t tokens, ctx, threads, top_k, repeat_window, seed, logprobs;
 	double temp, top_p, min_p, repeat_penalty;
 	rp_strings stop;
@@ -91,6 +91,7 @@ rp_code run_write_json(const rp_buf *line, const rp_jsonw *w, rp_error *err); /*
 rp_code run_write_prompt(const run_state *r, rp_error *err);                 /* --show-prompt */
 rp_code run_write_token(run_state *r, const rp_token_event *event, rp_error *err);
 rp_code run_write_done(run_state *r, rp_error *err); /* the end of the answer: a newline, or the done object */
+rp_code run_write_profile(const run_state *r, rp_error *err); /* profile.c: a table on stderr, or the profile object */
 void run_write_error_json(const rp_error *error);
 void run_write_stats(const run_state *r); /* on stderr */
 /* One line of talk on stderr: "reploid-run: ...". */

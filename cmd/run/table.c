@@ -91,6 +91,9 @@ static const rp_opt table[] = {
 	{.name = "logprobs", .kind = RP_OPT_UINT, .hi = 1000, .group = "Output", .arg = "K", .def = "0",
 		.help = "with --json: log probabilities of each token and of the K likeliest", AT(logprobs)},
 	{.name = "stats", .group = "Output", .help = "times and speeds on standard error at the end", AT(stats)},
+	{.name = "profile", .group = "Output", .help = "time every kernel of a Vulkan device; a table on standard error at the end", AT(profile),
+		.more = "For prompt and generation apart: kernel, kind of layer, how often in a pass, microseconds of a pass, share, bytes of "
+			"weights and caches read a second. With --json it is the object profile. The answer takes longer meanwhile."},
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "nothing on standard error but errors", AT(quiet)},
 
 	{.name = "bench", .group = "Benchmark", .help = "as the first argument: time a model; --bench --help shows the options that follow it",

@@ -8,6 +8,7 @@
 #define RP_BACKEND_H
 
 #include "infer/infer.h"
+#include "infer/profile.h"
 
 /* A run of consecutive tokens of one sequence within a pass. */
 typedef struct rp_part {
@@ -41,6 +42,8 @@ typedef struct rp_backend {
 	/* rp_decode after its checks, where rp_sampler_on_device; *fed: positions that seq gained. NULL: the engine does it by forward
 	 * passes. */
 	rp_code (*decode)(rp_seq *s, const rp_decode_opts *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
+	rp_code (*profile)(const rp_engine *e, rp_profile *out, rp_error *err); /* these two with opts.profile only; NULL: cannot */
+	void (*profile_forget)(rp_engine *e);
 	void (*count)(const rp_engine *e, rp_engine_stats *out); /* NULL: nothing to count */
 } rp_backend;
 

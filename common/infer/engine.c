@@ -95,6 +95,10 @@ rp_code rp_engine_open(const rp_graph *g, const rp_engine_opts *opts, rp_engine 
 	code = resolve(e, opts ? opts : &none, err);
 	if (!code)
 		code = open_backend(e, err);
+	if (!code && e->opts.profile && !e->backend->profile) {
+		code = rp_fail(err, RP_UNSUPPORTED, "a profile is of a Vulkan device's kernels; here the %s engine computes", e->backend->name);
+		e->backend->close(e);
+	}
 	if (code)
 		free(e);
 	else
@@ -114,6 +118,19 @@ void rp_engine_close(rp_engine *e)
 const rp_engine_info *rp_engine_describe(const rp_engine *e)
 {
 	return &e->info;
+}
+
+rp_code rp_engine_profile(const rp_engine *e, rp_profile *out, rp_error *err)
+{
+	if (!e->opts.profile || !e->backend->profile)
+		return rp_fail(err, RP_INTERNAL, "this engine was not opened for a profile");
+	return e->backend->profile(e, out, err);
+}
+
+void rp_engine_profile_forget(rp_engine *e)
+{
+	if (e->opts.profile && e->backend->profile_forget)
+		e->backend->profile_forget(e);
 }
 
 void rp_engine_count(const rp_engine *e, rp_engine_stats *out)

@@ -1,6 +1,7 @@
 /* The Vulkan backend: opening a device with a model's weights, sequences, and forward passes as replayed recordings. */
 #include "infer/cpu_weights.h"
 #include "infer/gpu_attention.h"
+#include "infer/gpu_watch.h"
 #include "hash/hash.h"
 #include "infer/repack.h"
 
@@ -265,6 +266,7 @@ static void close_gpu(rp_gpu *g)
 	}
 	rp_vk_cmd_free(g->one);
 	rp_gpu_run_free(g);
+	rp_gpu_watch_free(g);
 	rp_gpu_caches_free(g);
 	for (uint32_t i = 0; g->slots != NULL && i < g->engine->graph->n_slots; i++)
 		rp_vk_buf_free(g->slots[i]);
@@ -366,6 +368,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_parts_init(g, err);
+	if (rc == RP_OK && e->opts.profile)
+		rc = rp_gpu_watch_new(g, err);
 	if (rc == RP_OK && !rp_vk_on_paper(g->vk))
 		rc = ask_pipelines(g, err);
 	if (rc == RP_OK)
@@ -459,6 +463,11 @@ static void write_index(rp_gpu *g, const rp_pass *pass, uint32_t first, uint32_t
 	}
 }
 
+rp_code rp_gpu_submit(rp_gpu *g, rp_vk_cmd *const *cmds, size_t n, rp_error *err)
+{
+	return g->watch != NULL ? rp_gpu_watch_submit(g, cmds, n, err) : rp_vk_submit(g->vk, cmds, n, &g->ticket, err);
+}
+
 /* Submit what is in cmds with the post of wanted rows [first, first + n), wait, hand the rows out. */
 static rp_code run_post(rp_gpu *g, const rp_pass *pass, rp_vk_cmd *body, uint32_t first, uint32_t n, rp_error *err)
 {
@@ -469,7 +478,7 @@ static rp_code run_post(rp_gpu *g, const rp_pass *pass, rp_vk_cmd *body, uint32_
 	if (rc != RP_OK)
 		return rc;
 	write_index(g, pass, first, n);
-	rc = rp_vk_submit(g->vk, cmds, n_cmds + 1, &g->ticket, err);
+	rc = rp_gpu_submit(g, cmds, n_cmds + 1, err);
 	if (rc == RP_OK)
 		rc = rp_vk_wait(g->vk, g->ticket, err);
 	if (rc == RP_OK)
@@ -483,7 +492,7 @@ static rp_code run_pass(rp_gpu *g, const rp_pass *pass, rp_error *err)
 	g->deep = pass->n_rows == 1 && pass->parts[0].pos >= g->deep_from;
 	rp_code rc = recording(g, g->body, record_body, "layers", pass->n_rows, (uint32_t)pass->n_parts, &body, err);
 	if (rc == RP_OK && pass->n_want == 0)
-		return rp_vk_submit(g->vk, &body, 1, &g->ticket, err);
+		return rp_gpu_submit(g, &body, 1, err);
 	for (uint32_t first = 0; first < pass->n_want && rc == RP_OK; first += g->out_rows) {
 		uint32_t left = pass->n_want - first;
 		rc = run_post(g, pass, first == 0 ? body : NULL, first, left < g->out_rows ? left : g->out_rows, err);
@@ -586,6 +595,14 @@ static rp_code run_tapped(rp_gpu *g, const rp_pass *pass, rp_error *err)
 	return rc;
 }
 
+static void watch_pass(rp_gpu *g, const rp_pass *pass)
+{
+	uint64_t positions = 0;
+	for (size_t i = 0; i < pass->n_parts; i++)
+		positions += pass->parts[i].pos + pass->parts[i].n;
+	rp_gpu_watch_pass(g, pass->n_rows > pass->n_parts, positions, (uint32_t)pass->n_parts);
+}
+
 static rp_code gpu_forward(rp_engine *e, const rp_pass *pass, rp_error *err)
 {
 	rp_gpu *g = e->state;
@@ -593,6 +610,7 @@ static rp_code gpu_forward(rp_engine *e, const rp_pass *pass, rp_error *err)
 	if (rc != RP_OK)
 		return rc;
 	write_batch(g, pass);
+	watch_pass(g, pass);
 	return e->opts.tap != NULL ? run_tapped(g, pass, err) : run_pass(g, pass, err);
 }
 
@@ -611,5 +629,7 @@ const rp_backend rp_backend_vulkan = {
 	.seq_reset = gpu_seq_reset,
 	.forward = gpu_forward,
 	.decode = rp_gpu_decode,
+	.profile = rp_gpu_profile,
+	.profile_forget = rp_gpu_profile_forget,
 	.count = gpu_count,
 };

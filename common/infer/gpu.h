@@ -83,6 +83,8 @@ typedef struct rp_gpu_run {
 
 enum { RP_GPU_RING = 64 };
 
+typedef struct rp_gpu_watch rp_gpu_watch;
+
 typedef struct rp_gpu {
 	rp_vk *vk;
 	const rp_engine *engine;
@@ -112,6 +114,7 @@ typedef struct rp_gpu {
 	int layer;              /* for notes (vk/paper.h): the layer that is being recorded, -1 outside; the operation, when it is one */
 	const rp_op *op;
 	const char *why_variant, *not_variant; /* of the choice of kernels; NULL: nothing was rejected */
+	rp_gpu_watch *watch; /* gpu_watch.h; NULL: nobody profiles */
 	bool asking;            /* what is recorded only asks for its pipelines */
 } rp_gpu;
 
@@ -138,6 +141,9 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 rp_code rp_gpu_record_gather(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_error *err);
 rp_vk_buf *rp_gpu_angles(const rp_gpu *g, const rp_op *op); /* the table of a rope operation */
 rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
+
+/* Recordings as one submission, whose ticket is g->ticket; with a watch one by one. */
+rp_code rp_gpu_submit(rp_gpu *g, rp_vk_cmd *const *cmds, size_t n, rp_error *err);
 
 /* ---- decode: gpu_run.c records, gpu_decode.c runs ---- */
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);

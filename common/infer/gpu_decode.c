@@ -1,7 +1,7 @@
 /* Decode without the host in between: the recording of a token is submitted many times at once, and the host reads the ids a block
  * of tokens behind while the next block runs. When somebody stops, what ran ahead is undone: positions past the end need nothing,
  * and states that every token changes go back to a copy made before the block, from where the tokens up to the end are fed again. */
-#include "infer/gpu_work.h"
+#include "infer/gpu_watch.h"
 #include "infer/sampler.h"
 
 #include <stdlib.h>
@@ -100,7 +100,8 @@ static rp_code submit_block(decode *d, int turn, uint32_t most, rp_error *err)
 	cmds[n++] = r->tail[turn];
 	d->blocks[turn] = (block){ .first = d->submitted, .end = d->submitted + steps };
 	d->submitted += steps;
-	rp_code rc = rp_vk_submit(d->g->vk, cmds, n, &d->g->ticket, err);
+	rp_gpu_watch_pass(d->g, false, d->pos + (uint64_t)d->submitted, 1);
+	rp_code rc = rp_gpu_submit(d->g, cmds, n, err);
 	d->blocks[turn].ticket = d->g->ticket;
 	return rc;
 }
@@ -155,7 +156,7 @@ rp_code rp_gpu_decode(rp_seq *s, const rp_decode_opts *o, rp_id_fn *on_id, void 
 	decode d = { .g = s->engine->state, .seq = s, .o = o, .on_id = on_id, .user = user, .slot = *(const uint32_t *)s->state,
 		.pos = s->len };
 	/* A CPU device is not kept waiting by the host, and computes nothing cheaply. */
-	bool ahead = !d.g->cpu;
+	bool ahead = !d.g->cpu && d.g->watch == NULL;
 	rp_code rc = start(&d, ahead && o->careful, err);
 	for (int turn = 0; rc == RP_OK && !d.stopped && d.seen < o->n; turn = ahead ? !turn : 0) {
 		if (d.submitted < o->n)

@@ -1,5 +1,5 @@
 /* One dispatch in the making: a kernel, its constants, what is bound. */
-#include "infer/gpu_work.h"
+#include "infer/gpu_watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,5 +73,9 @@ rp_code rp_work_dispatch(rp_work *w, const void *args, size_t n_args, rp_grid gr
 	if (rc != RP_OK)
 		return rc;
 	rp_vk_cmd_note(w->c, &w->note);
-	return rp_vk_cmd_dispatch(w->c, p, w->binds, w->n_binds, args, n_args, grid.x, grid.y, grid.z, err);
+	if (w->g->watch != NULL)
+		rc = rp_gpu_watch_start(w, err);
+	if (rc == RP_OK)
+		rc = rp_vk_cmd_dispatch(w->c, p, w->binds, w->n_binds, args, n_args, grid.x, grid.y, grid.z, err);
+	return rc == RP_OK && w->g->watch != NULL ? rp_gpu_watch_work(w, args, n_args, grid, err) : rc;
 }

@@ -41,6 +41,7 @@ typedef struct rp_engine_opts {
 	void (*progress)(void *user, uint64_t done, uint64_t total); /* bytes of weights loaded; may be NULL */
 	void *progress_user;
 	const char *cache_dir; /* for pipeline caches; NULL: none on disk */
+	bool profile;          /* time every dispatch (profile.h); a backend that has none: RP_UNSUPPORTED */
 	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
 	rp_cache_type kv;      /* RP_UNSUPPORTED: f16 on cpu, or with heads of no multiple of 8 values */
 	const char *variant;   /* kernels: "portable", "subgroup", "fused"; NULL: the device's best */

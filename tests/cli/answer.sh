@@ -117,3 +117,19 @@ for test in reading-INT reading-TERM generating-INT generating-TERM ignored-INT;
 	capture python3 tests/cli/signals.py "$test" "$run" "${tiny[@]}"
 	ok "signals: $test" code_is 0
 done
+fails 'a profile is of a GPU' 11 'a profile is of a Vulkan device' "$run" --device cpu -m "$models/tiny.gguf" -p hi -n 2 --profile
+capture "$run" --device gpu -m random:tiny --prompt-ids 1,2,3,4 -n 3 --ignore-eos --profile
+if code_is 40; then
+	skip 'profile' 'no Vulkan device'
+else
+	ok 'profile: the table' says 'us a pass'
+	ok 'profile: the answer' code_is 0
+	capture "$run" --device gpu -m random:tiny --prompt-ids 1,2,3,4 -n 3 --ignore-eos --profile --json -q
+	ok 'profile: JSON' python3 -c 'import json, sys
+p = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+assert p["type"] == "profile" and p["prompt"]["passes"] == 1 and p["generation"]["passes"] == 2
+for phase in "prompt", "generation":
+	rows = [k for k in p["kernels"] if k["phase"] == phase]
+	assert rows and abs(sum(k["share"] for k in rows) - 1) < 1e-6 and all(k["count"] > 0 for k in rows)' "$tmp/out"
+	ok 'profile: quiet' quiet
+fi
