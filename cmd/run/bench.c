@@ -238,9 +238,69 @@ static rp_code open_engine(group *g, size_t k, rp_error *err)
 	return code;
 }
 
+/* ---- kernels ---- */
+static rp_bench_kernels kernel_options(const bench *b, uint32_t chunk)
+{
+	return (rp_bench_kernels){.n_prompt = b->prompts.v[0], .n_gen = b->gens.v[0], .depth = b->depths.v[0], .reps = (uint32_t)b->o.reps,
+		.checked = chunk, .seed = b->o.seed};
+}
+
+static rp_code write_kernels(bench *b, const setup *s, const rp_engine_info *info, const rp_bench_kernels *o, const rp_profile *p,
+	rp_error *err)
+{
+	rp_buf out, talk;
+	rp_buf_init(&out, 0);
+	rp_buf_init(&talk, 0);
+	bench_write_kernels(b->to_out, b, info, s->model, s->variant, o, s->bandwidth, p, &out);
+	bench_write_kernels(b->to_err, b, info, s->model, s->variant, o, s->bandwidth, p, &talk);
+	b->wrote = b->wrote || p->n > 0;
+	b->wrong += bench_failed_kernels(p);
+	return flush(b, &out, &talk, err);
+}
+
+/* The device with a profile, and the C engine as the oracle beside it. */
+static rp_code open_both(bench *b, const setup *s, const rp_bench_kernels *o, rp_engine *e[2], rp_error *err)
+{
+	uint64_t ctx = rp_bench_kernels_ctx(o);
+	char *cache = run_cache_dir(b->o.cache_dir);
+	rp_engine_opts opts = {.device = s->device, .ctx = ctx > UINT32_MAX ? UINT32_MAX : (uint32_t)ctx, .chunk = s->batch,
+		.cancel = rp_cancel(), .progress = on_progress, .progress_user = &b->run->progress, .cache_dir = cache, .validate = b->o.validate,
+		.variant = s->variant, .profile = true};
+	rp_progress_begin(&b->run->progress, "loading");
+	rp_code code = rp_engine_open(b->run->graph, &opts, &e[0], err);
+	opts = (rp_engine_opts){.device = "cpu", .ctx = (uint32_t)(o->checked + 2), .chunk = o->checked, .threads = s->threads,
+		.cancel = rp_cancel()};
+	if (code == RP_OK)
+		code = rp_engine_open(b->run->graph, &opts, &e[1], err);
+	rp_progress_end(&b->run->progress);
+	free(cache);
+	return code;
+}
+
+static rp_code run_kernels(bench *b, setup s, rp_error *err)
+{
+	uint32_t rows = b->prompts.v[0] > 0 ? b->prompts.v[0] : 1, most = (uint32_t)b->o.check_rows;
+	rp_bench_kernels o = kernel_options(b, rows < most ? rows : most);
+	rp_engine *e[2] = {NULL, NULL};
+	rp_profile p = {.rows = NULL};
+	rp_code code = open_both(b, &s, &o, e, err);
+	if (code == RP_OK) {
+		measure_bandwidth(b, rp_engine_describe(e[0]), &s);
+		code = rp_bench_run_kernels(e[0], e[1], b->run->graph, &o, &p, err);
+	}
+	if (code == RP_OK)
+		code = write_kernels(b, &s, rp_engine_describe(e[0]), &o, &p, err);
+	rp_profile_free(&p);
+	rp_engine_close(e[0]);
+	rp_engine_close(e[1]);
+	return code;
+}
+
 static rp_code run_group(group *g, rp_error *err)
 {
 	rp_code code = RP_OK;
+	if (g->bench->kernels)
+		return run_kernels(g->bench, g->s[0], err);
 	for (size_t k = 0; k < g->n && code == RP_OK; k++)
 		code = open_engine(g, k, err);
 	if (code == RP_OK)
@@ -295,6 +355,8 @@ static rp_code run_all(bench *b, rp_error *err)
 	}
 	if (code == RP_OK && b->slower)
 		code = rp_fail(err, RP_FAIL, "%s is slower than %s by more than %g %%", b->devices.v[1], b->devices.v[0], b->o.bound);
+	if (code == RP_OK && b->wrong > 0)
+		code = rp_fail(err, RP_FAIL, "%zu kernels differ from the oracle by more than their bound", b->wrong);
 	return write_end(b, code, err);
 }
 

@@ -1,5 +1,5 @@
 /* reploid-run --bench: what its files share. bench_table.c has the options, bench_options.c makes lists of them, bench.c runs the
- * tests, bench_output.c writes rows. */
+ * tests, bench_output.c writes rows, bench_kernels.c those of --bench kernels. */
 #ifndef RUN_BENCH_H
 #define RUN_BENCH_H
 
@@ -7,6 +7,7 @@
 #include "run.h"
 
 #define BENCH_SCHEMA "reploid-bench/1"
+#define BENCH_KERNELS_SCHEMA "reploid-bench-kernels/1"
 
 typedef enum bench_format { BENCH_NONE, BENCH_MD, BENCH_CSV, BENCH_JSON, BENCH_JSONL } bench_format;
 
@@ -16,7 +17,7 @@ typedef struct bench_opts {
 	int output, output_err, ids, kv; /* as chosen; -1: not given */
 	bool no_warmup, validate, quiet, yes, pair;
 	double bound;
-	uint64_t reps, delay, seed;
+	uint64_t reps, delay, seed, check_rows;
 } bench_opts;
 
 extern const rp_program bench_program;
@@ -62,6 +63,8 @@ typedef struct bench {
 	bench_columns columns;
 	bench_format to_out, to_err;
 	bool wrote; /* a row */
+	bool kernels; /* the operand: not tests but kernels */
+	size_t wrong; /* kernels */
 	bool slower; /* the second path of a pair, by more than the bound */
 } bench;
 
@@ -73,6 +76,11 @@ void bench_free_options(bench *b);
 void bench_write_begin(bench_format f, const bench_columns *c, rp_buf *out);
 void bench_write_row(bench_format f, const bench_columns *c, const bench_row *r, bool first, rp_buf *out);
 void bench_write_end(bench_format f, rp_buf *out);
+
+/* bench_kernels.c: all rows of a device; which of them did not pass. */
+void bench_write_kernels(bench_format f, const bench *b, const rp_engine_info *info, const char *file, const char *variant,
+	const rp_bench_kernels *o, rp_bandwidth bandwidth, const rp_profile *p, rp_buf *out);
+size_t bench_failed_kernels(const rp_profile *p);
 
 /* The whole of --bench: its own command line, argv[1] being --bench. */
 rp_code run_bench(run_state *r, int argc, char **argv, rp_error *err);

@@ -141,11 +141,16 @@ rp_code bench_read_options(bench *b, int argc, char **argv, rp_error *err)
 		b->o.models = (rp_strings){fallback, 1};
 	b->to_out = bench_format_of(b->o.output);
 	b->to_err = bench_format_of(b->o.output_err);
+	b->kernels = b->parsed.operands.n > 0;
+	if (b->kernels && strcmp(b->parsed.operands.v[0], "kernels") != 0)
+		return rp_fail(err, RP_USAGE, "'%s': %s", b->parsed.operands.v[0], bench_program.no_operand);
 	code = parse_lists(b, err);
 	if (code == RP_OK)
 		code = check_paths(b, err);
 	if (code != RP_OK)
 		return code;
+	if (b->kernels && (b->o.pairs.n > 0 || b->o.pair || b->prompts.n > 1 || b->gens.n > 1 || b->depths.n > 1 || any_but(&b->streams, 1)))
+		return rp_fail(err, RP_USAGE, "--bench kernels takes one -p, -n and -d, one stream, and no pairs");
 	if (b->o.pairs.n == 0 && !any_but(&b->prompts, 0) && !any_but(&b->gens, 0))
 		return rp_fail(err, RP_USAGE, "nothing to time: -p and -n are 0 and there is no --pp-tg");
 	rp_bench_ids ids = bench_ids_of(b->o.ids, &(rp_bench_test){.n_gen = 1, .streams = 1});

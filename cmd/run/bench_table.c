@@ -35,6 +35,12 @@ static const rp_opt table[] = {
 		.def_text = "greedy for one stream, random for more", .help = "what generation feeds", AT(ids),
 		.more = "greedy is what an answer at temperature 0 does: the likeliest token, chosen on the device. sampled is what --temp 0.8 "
 			"does, on the device too. random draws ids on the host, as llama-bench does, and copies each token's logits there."},
+	{.name = "check-rows", .kind = RP_OPT_UINT, .lo = 1, .hi = 512, .group = TESTS, .arg = "N", .def = "64",
+		.help = "with kernels: tokens of the prompt that are compared with the C engine", AT(check_rows),
+		.more = "--bench kernels times every kernel that the model uses on a device, for a prompt and for generation: median of a dispatch, "
+			"bytes of weights and caches a second, arithmetic, share of the measured bandwidth. Before that it computes a prompt of at "
+			"most N tokens and two more, compares what each kernel makes of its inputs with the C engine, and ends with code 1 when "
+			"one differs by more than its bound."},
 	{.name = "seed", .letter = 's', .kind = RP_OPT_UINT, .group = TESTS, .arg = "N", .def = "1", .help = "of the random ids", AT(seed)},
 
 	{.name = "model", .letter = 'm', .kind = RP_OPT_STRING, .repeat = true, .complete = RP_COMPLETE_FILE, .group = MODEL,
@@ -69,7 +75,8 @@ static const rp_opt table[] = {
 	{.name = "quiet", .letter = 'q', .group = OUTPUT, .help = "nothing else on standard error but errors", AT(quiet)},
 };
 
-static const char *const synopsis[] = {"[-m MODEL] [-p N,...] [-n N,...] [-d N,...] [-r N] [-o FORMAT] [options]", NULL};
+static const char *const synopsis[] = {"[-m MODEL] [-p N,...] [-n N,...] [-d N,...] [-r N] [-o FORMAT] [options]",
+	"kernels [-m MODEL] [-p N] [-n N] [-d N] [-r N] [-o FORMAT] [options]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_FAIL, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_DEVICE_LOST, RP_INTERNAL, RP_CANCELLED, RP_OK};
@@ -80,11 +87,11 @@ const rp_program bench_program = {
 	.synopsis = synopsis,
 	.opts = table,
 	.n_opts = sizeof table / sizeof *table,
-	.max_operands = 0,
-	.no_operand = "--bench takes options only; the model is -m MODEL",
+	.max_operands = 1,
+	.no_operand = "besides options --bench takes only the word kernels; the model is -m MODEL",
 	.codes = codes,
 	.notes = "Examples: reploid-run --bench -m model.gguf  |  reploid-run --bench -m random:qwen35-2b -p 128-1024*2 -n 0 -o csv  |  "
-		"reploid-run --bench -m model.gguf --device gpu,cpu -d 0,4096",
+		"reploid-run --bench -m model.gguf --device gpu,cpu -d 0,4096  |  reploid-run --bench kernels -m model.gguf -o jsonl",
 };
 
 rp_bench_ids bench_ids_of(int choice, const rp_bench_test *t)

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "infer/infer.h"
+#include "infer/profile.h"
 
 /* ---- numbers as sweeps give them ---- */
 typedef struct rp_counts {
@@ -75,6 +76,20 @@ rp_bench_ratio rp_bench_compare(const rp_bench_result *a, const rp_bench_result 
 /* Bytes a generated token reads: every weight that is multiplied with, and the caches behind half of the tokens generated. Weights
  * are read once for all streams. 0 for a test that generates nothing. */
 double rp_bench_read_bytes(const rp_graph *g, const rp_engine_info *info, const rp_bench_test *t);
+
+/* ---- kernels: each one a model uses on a device ---- */
+typedef struct rp_bench_kernels {
+	uint32_t n_prompt, n_gen, depth; /* as of a test; what is generated is the likeliest id */
+	uint32_t reps;
+	uint32_t checked; /* most ids of the prompt that are checked, at least 1 */
+	uint64_t seed;
+} rp_bench_kernels;
+
+/* Positions both engines need. */
+uint64_t rp_bench_kernels_ctx(const rp_bench_kernels *o);
+/* Check e (opened for a profile) against the oracle (NULL: do not), as rp_engine_check does, then time its kernels; rp_profile_free
+ * *out. With a depth the positions grow from repetition to repetition. */
+rp_code rp_bench_run_kernels(rp_engine *e, rp_engine *oracle, const rp_graph *g, const rp_bench_kernels *o, rp_profile *out, rp_error *err);
 
 /* ---- what memory gives: reading a buffer far larger than caches, best of several passes, bytes a second ---- */
 typedef struct rp_bandwidth {

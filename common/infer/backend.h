@@ -42,8 +42,9 @@ typedef struct rp_backend {
 	/* rp_decode after its checks, where rp_sampler_on_device; *fed: positions that seq gained. NULL: the engine does it by forward
 	 * passes. */
 	rp_code (*decode)(rp_seq *s, const rp_decode_opts *opts, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
-	rp_code (*profile)(const rp_engine *e, rp_profile *out, rp_error *err); /* these two with opts.profile only; NULL: cannot */
+	rp_code (*profile)(const rp_engine *e, rp_profile *out, rp_error *err); /* these three with opts.profile only; NULL: cannot */
 	void (*profile_forget)(rp_engine *e);
+	rp_code (*check)(rp_engine *e, rp_engine *oracle, const uint32_t *ids, uint32_t n, rp_error *err);
 	void (*count)(const rp_engine *e, rp_engine_stats *out); /* NULL: nothing to count */
 } rp_backend;
 

@@ -133,6 +133,16 @@ void rp_engine_profile_forget(rp_engine *e)
 		e->backend->profile_forget(e);
 }
 
+rp_code rp_engine_check(rp_engine *e, rp_engine *oracle, const uint32_t *ids, uint32_t n, rp_error *err)
+{
+	if (!e->opts.profile || !e->backend->check || oracle->graph != e->graph || oracle->backend != &rp_backend_cpu)
+		return rp_fail(err, RP_INTERNAL, "kernels are checked on an engine opened for a profile, against the cpu engine of its graph");
+	uint32_t most = e->chunk < oracle->chunk ? e->chunk : oracle->chunk;
+	if (n == 0)
+		return rp_fail(err, RP_INTERNAL, "no ids to check kernels with");
+	return e->backend->check(e, oracle, ids, n < most ? n : most, err);
+}
+
 void rp_engine_count(const rp_engine *e, rp_engine_stats *out)
 {
 	*out = (rp_engine_stats){0};

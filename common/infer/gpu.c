@@ -474,10 +474,10 @@ static rp_code run_post(rp_gpu *g, const rp_pass *pass, rp_vk_cmd *body, uint32_
 	rp_vk_cmd *cmds[2] = { body, NULL };
 	size_t width = g->engine->out_width, n_cmds = body != NULL;
 	bool all = n == pass->n_rows; /* every row, in order: no need to gather */
+	write_index(g, pass, first, n);
 	rp_code rc = recording(g, g->post, record_post, "output", n, !all, &cmds[n_cmds], err);
 	if (rc != RP_OK)
 		return rc;
-	write_index(g, pass, first, n);
 	rc = rp_gpu_submit(g, cmds, n_cmds + 1, err);
 	if (rc == RP_OK)
 		rc = rp_vk_wait(g->vk, g->ticket, err);
@@ -631,5 +631,6 @@ const rp_backend rp_backend_vulkan = {
 	.decode = rp_gpu_decode,
 	.profile = rp_gpu_profile,
 	.profile_forget = rp_gpu_profile_forget,
+	.check = rp_gpu_check,
 	.count = gpu_count,
 };

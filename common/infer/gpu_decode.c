@@ -76,14 +76,14 @@ static rp_code start(decode *d, bool careful, rp_error *err)
 	d->kind = s == NULL ? RP_GPU_GREEDY : rp_sampler_planned(s)->penalises ? RP_GPU_PENALISED : RP_GPU_SAMPLED;
 	d->fed[0] = d->o->first;
 	rp_code rc = rp_vk_wait(d->g->vk, d->g->ticket, err);
+	if (rc == RP_OK)
+		rc = write_batch(d, err);
 	if (rc == RP_OK && d->pos < d->g->deep_from)
 		rc = rp_gpu_run_record(d->g, d->kind, false, err);
 	if (rc == RP_OK && d->pos + d->o->n > d->g->deep_from)
 		rc = rp_gpu_run_record(d->g, d->kind, true, err);
 	if (rc == RP_OK && careful)
 		rc = rp_gpu_run_saves(d->g, d->slot, &d->saves, err);
-	if (rc == RP_OK)
-		rc = write_batch(d, err);
 	return rc == RP_OK && s != NULL ? write_sampler(d, err) : rc;
 }
 

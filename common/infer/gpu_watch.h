@@ -36,6 +36,7 @@ struct rp_gpu_watch {
 	uint64_t positions; /* of all its sequences, seen by attention */
 	uint32_t sequences;
 	uint64_t passes[2];
+	struct rp_gpu_check *check; /* gpu_check.c; NULL: dispatches are recorded as usual */
 };
 
 rp_code rp_gpu_watch_new(rp_gpu *g, rp_error *err);
@@ -47,6 +48,10 @@ rp_code rp_gpu_watch_start(rp_work *w, rp_error *err);
 rp_code rp_gpu_watch_work(rp_work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err);
 /* As rp_vk_submit of recordings in order, one after the other, each waited for and its marks read. */
 rp_code rp_gpu_watch_submit(rp_gpu *g, rp_vk_cmd *const *cmds, size_t n, rp_error *err);
+rp_watch_kind *rp_gpu_watch_kind(rp_work *w, const void *args, size_t n_args, rp_grid grid, rp_error *err); /* NULL: no memory */
+/* Run it now, alone, and keep what it wrote. */
+rp_code rp_gpu_check_work(rp_work *w, rp_vk_pipeline *p, const void *args, size_t n_args, rp_grid grid, rp_error *err);
+rp_code rp_gpu_check(rp_engine *e, rp_engine *oracle, const uint32_t *ids, uint32_t n, rp_error *err);
 rp_code rp_gpu_profile(const rp_engine *e, rp_profile *out, rp_error *err);
 void rp_gpu_profile_forget(rp_engine *e);
 

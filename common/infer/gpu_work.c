@@ -72,6 +72,8 @@ rp_code rp_work_dispatch(rp_work *w, const void *args, size_t n_args, rp_grid gr
 	rp_code rc = rp_vk_pipeline_get(w->g->vk, w->kernel, w->constants, w->n_constants, NULL, rp_work_wide(w), &p, err);
 	if (rc != RP_OK)
 		return rc;
+	if (w->g->watch != NULL && w->g->watch->check != NULL)
+		return rp_gpu_check_work(w, p, args, n_args, grid, err);
 	rp_vk_cmd_note(w->c, &w->note);
 	if (w->g->watch != NULL)
 		rc = rp_gpu_watch_start(w, err);

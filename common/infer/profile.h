@@ -17,7 +17,9 @@ typedef struct rp_profile_row {
 	uint64_t count;           /* dispatches that were timed */
 	double ns, median_ns;     /* of all of them, of one */
 	double bytes, flop;       /* of one: weights and caches read, mean; of its matrix products. 0: none */
-	double nmse, bound;       /* largest normalised mean squared error against the oracle; NaN: nobody checked. The most allowed */
+	/* Largest normalised mean squared error against the oracle of this variant (kernel, constants, operations; any number of rows), and
+	 * the most allowed; NaN: nobody checked. */
+	double nmse, bound;
 } rp_profile_row;
 
 typedef struct rp_profile {
@@ -30,6 +32,12 @@ typedef struct rp_profile {
 /* What was seen since the engine was opened or the profile forgotten. Texts live as long as the engine. Without
  * rp_engine_opts.profile: RP_INTERNAL. */
 rp_code rp_engine_profile(const rp_engine *e, rp_profile *out, rp_error *err);
+/* Compute the ids as a prompt, and two tokens after them, kernel by kernel on e (opened with profile) and operation by operation on
+ * the oracle (another engine of the same graph, on the cpu, with room for as many positions), which is given the device's own values
+ * wherever there are some: so each kernel answers for its own error only, kept in its rows. A kernel whose results only another
+ * kernel can read shares that one's error. n at least 1; what does not fit a pass of either
+ * is left out. */
+rp_code rp_engine_check(rp_engine *e, rp_engine *oracle, const uint32_t *ids, uint32_t n, rp_error *err);
 void rp_profile_free(rp_profile *p);
 void rp_engine_profile_forget(rp_engine *e); /* times, not checks */
 

@@ -65,7 +65,7 @@ fails 'bench: greedy is for one' 2 '--ids greedy is for one stream' bench --stre
 fails 'bench: sampled is for one' 2 '--ids sampled is for one stream' bench --streams 2 --ids sampled
 fails 'bench: first' 2 '--bench must be the first argument' "$run" -q --bench
 fails 'bench: other options' 2 'unknown option --temp' bench --temp 1
-fails 'bench: an operand' 2 'the model is -m MODEL' bench kernels
+fails 'bench: an operand' 2 'the model is -m MODEL' bench model.gguf
 fails 'bench: formats' 2 "'sql' is none of md|csv|json|jsonl" bench -o sql
 fails 'bench: too long' 15 'made for 4096' bench -p 5000 -n 0
 fails 'bench: no such model' 3 'there are tiny' "$run" --bench -m random:none
@@ -74,3 +74,25 @@ fails 'bench: a pair of one' 2 'give --path A,B' paths --pair --path cpu
 fails 'bench: path and device' 2 'leave out --device' paths --path cpu --device cpu
 fails 'bench: half a path' 2 "'cpu,:portable' is no list" paths --path cpu,:portable
 fails 'bench: a bound of nothing' 2 '--bound needs --pair' paths --bound 5
+
+fails 'kernels: one prompt' 2 '--bench kernels takes one -p' bench kernels -p 1,2
+fails 'kernels: of a GPU' 11 'a profile is of a Vulkan device' bench kernels -p 4 -n 2
+kernels() { "$run" --bench kernels -m random:tiny --device gpu -r 2 -p 20 -n 3 "$@"; }
+capture kernels -o jsonl -q
+if code_is 40; then
+	skip 'kernels' 'no Vulkan device'
+else
+	ok 'kernels: run' code_is 0
+	ok 'kernels: every one passes' json '{x["check"] for x in o} == {"pass"} and all(x["nmse"] <= x["nmse_bound"] for x in o)'
+	ok 'kernels: of both phases' json '{x["phase"] for x in o} == {"prompt", "generation"}'
+	ok 'kernels: times' json 'all(x["us_median"] > 0 and x["schema"] == "reploid-bench-kernels/1" for x in o)'
+	ok 'kernels: shares' json 'all(abs(sum(x["share"] for x in o if x["phase"] == p) - 1) < 1e-6 for p in ("prompt", "generation"))'
+	ok 'kernels: bytes' json 'all(x["gb_per_s"] > 0 and x["bandwidth_percent"] > 0 for x in o if x["operations"] == "up_proj")'
+	capture kernels -q -o csv --variant portable
+	ok 'kernels: csv' python3 -c 'import csv, sys
+o = list(csv.DictReader(open(sys.argv[1])))
+assert o and {x["check"] for x in o} == {"pass"} and {x["variant"] for x in o} == {"portable"}' "$tmp/out"
+	capture kernels -q -o json -oe md
+	ok 'kernels: json' python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))) > 20' "$tmp/out"
+	ok 'kernels: md on standard error' says 'us median'
+fi

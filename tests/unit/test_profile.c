@@ -108,6 +108,126 @@ static void every_dispatch_is_seen_fused(void **state)
 	check("qwen3_5", "fused");
 }
 
+/* ---- checks ---- */
+enum { CHECKED = 40 };
+
+typedef struct pair {
+	golden g;
+	rp_engine *e, *oracle;
+} pair;
+
+static pair open_pair(const char *model, const char *file, const char *variant, bool hardware)
+{
+	pair p;
+	rp_error err;
+	rp_engine_opts o = gpu_opts();
+
+	golden_open(&p.g, model, file);
+	o.variant = variant;
+	o.ctx = 64;
+	o.chunk = CHECKED;
+	o.profile = true;
+	must(rp_engine_open(p.g.graph, &o, &p.e, &err), &err);
+	o = (rp_engine_opts){.device = "cpu", .ctx = 64, .chunk = CHECKED, .threads = 1};
+	must(rp_engine_open(p.g.graph, &o, &p.oracle, &err), &err);
+	if (hardware)
+		((rp_gpu *)p.e->state)->cpu = false;
+	return p;
+}
+
+static void close_pair(pair *p)
+{
+	rp_engine_close(p->e);
+	rp_engine_close(p->oracle);
+	golden_close(&p->g);
+	gpu_no_leftovers();
+}
+
+static rp_profile checked(pair *p)
+{
+	uint32_t ids[CHECKED];
+	rp_error err;
+	rp_profile prof;
+	rp_seq *s = NULL;
+
+	for (uint32_t i = 0; i < CHECKED; i++)
+		ids[i] = (i * 37 + 11) % p->g.graph->config.vocab;
+	must(rp_engine_check(p->e, p->oracle, ids, CHECKED, &err), &err);
+	must(rp_seq_new(p->e, &s, &err), &err); /* rows are of what was timed */
+	uint32_t seen = 0;
+	rp_segment seg = {.seq = s, .ids = ids, .n = CHECKED, .want = RP_WANT_LAST};
+	must(rp_forward(p->e, &seg, 1, NULL, &err), &err);
+	must(rp_decode(p->e, s, &(rp_decode_opts){.first = 8, .n = 2}, take, &seen, &err), &err);
+	rp_seq_free(s);
+	must(rp_engine_profile(p->e, &prof, &err), &err);
+	return prof;
+}
+
+static void check_kernels(const char *model, const char *file, const char *variant, bool hardware)
+{
+	pair p = open_pair(model, file, variant, hardware);
+	rp_profile prof = checked(&p);
+
+	assert_true(prof.n > 10);
+	for (size_t i = 0; i < prof.n; i++) {
+		const rp_profile_row *row = &prof.rows[i];
+		if (!(row->nmse <= row->bound))
+			fail_msg("%s %s, %s: %s (%s, %s): %g, at most %g", model, variant, row->prefill ? "prompt" : "token", row->kernel, row->ops,
+				row->constants, row->nmse, row->bound);
+	}
+	rp_profile_free(&prof);
+	close_pair(&p);
+}
+
+static void every_kernel_computes_what_the_oracle_does(void **state)
+{
+	(void)state;
+	check_kernels("llama", NULL, "portable", false);
+	check_kernels("qwen3_5", "model.gguf", "portable", true);
+}
+
+static void every_fused_kernel_computes_what_the_oracle_does(void **state)
+{
+	(void)state;
+	gpu_need_variant("fused");
+	check_kernels("llama", "model.gguf", "fused", true);
+	check_kernels("qwen3_5", "model.gguf", "fused", true);
+}
+
+/* The kernels that read a weight the device has wrong are told, and those alone. */
+static void a_wrong_kernel_is_named(void **state)
+{
+	pair p = open_pair("qwen3_5", "model.gguf", "portable", false);
+	rp_gpu *g = p.e->state;
+	const rp_layer *layer = &p.g.graph->layers[1];
+	const rp_op *op = NULL;
+	rp_error err;
+
+	(void)state;
+	for (uint32_t i = 0; i < layer->n_ops; i++)
+		if (strcmp(layer->ops[i].label, "up_proj") == 0)
+			op = &layer->ops[i];
+	if (op == NULL) {
+		fail_msg("no up_proj");
+		return;
+	}
+	const rp_gpu_weight *w = rp_gpu_weight_find(&g->weights, op->w[0], RP_GPU_MATRIX);
+	char *row = calloc(1, w->stride);
+	assert_non_null(row);
+	must(rp_vk_write(g->vk, w->ranges[0].buf, 0, row, w->stride, &err), &err); /* one row of zeros */
+	free(row);
+	rp_profile prof = checked(&p);
+	unsigned wrong = 0;
+	for (size_t i = 0; i < prof.n; i++) {
+		bool reads = strcmp(prof.rows[i].ops, "up_proj") == 0 && strcmp(prof.rows[i].layer, "linear") == 0;
+		wrong += !(prof.rows[i].nmse <= prof.rows[i].bound);
+		assert_true(reads || prof.rows[i].nmse <= prof.rows[i].bound);
+	}
+	assert_int_equal(wrong, 2); /* for the prompt, for a token */
+	rp_profile_free(&prof);
+	close_pair(&p);
+}
+
 static void only_where_it_was_asked_for(void **state)
 {
 	golden g;
@@ -133,6 +253,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_dispatch_is_seen),
 		cmocka_unit_test(every_dispatch_is_seen_fused),
+		cmocka_unit_test(every_kernel_computes_what_the_oracle_does),
+		cmocka_unit_test(every_fused_kernel_computes_what_the_oracle_does),
+		cmocka_unit_test(a_wrong_kernel_is_named),
 		cmocka_unit_test(only_where_it_was_asked_for),
 	};
 	return gpu_run_tests("profile", tests, sizeof tests / sizeof *tests);
