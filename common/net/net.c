@@ -429,6 +429,12 @@ static void judge_status(rp_net_get *get, rp_net_outcome *o)
 static void judge_failure(rp_net_get *get, CURLcode result, rp_net_outcome *o)
 {
 	const char *text = get->trouble[0] != '\0' ? get->trouble : curl_easy_strerror(result);
+	long tunnel = 0;
+	curl_easy_getinfo(get->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
+	if (tunnel == 407 || tunnel == 403) {
+		o->code = rp_fail(&o->error, RP_AUTH, "the proxy says %ld: %s", tunnel, tunnel == 407 ? "it wants credentials" : "not allowed");
+		return;
+	}
 	switch (result) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:

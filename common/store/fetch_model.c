@@ -114,7 +114,7 @@ static rp_code add_item(const model_fetch *f, rp_job *job, const rp_listed_file 
 		return rp_job_add(job, f->folder, f->shown, file->path, key, RP_HASH_BYTES, file->size, file->pieces, file->n_pieces, NULL, item, err);
 	rc = rp_job_add(job, f->folder, f->shown, file->path, key, sizeof key, file->size, NULL, 0, NULL, item, err);
 	if (rc == RP_OK && file->pieces == NULL)
-		rc = rp_item_add_check(*item, &file->check, err);
+		return rp_item_add_check(*item, &file->check, err);
 	for (size_t i = 0; i < file->n_pieces && rc == RP_OK; i++) {
 		rp_check check = {.kind = RP_CHECK_SHA256, .offset = file->pieces[i].offset, .size = file->pieces[i].size};
 		memcpy(check.digest, file->pieces[i].sha256, RP_HASH_BYTES);

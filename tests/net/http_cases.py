@@ -280,6 +280,20 @@ def secrets_stay_at_home(lab):
 
 
 @test
+def secrets_stay_with_the_name(lab):
+    """The same machine and port under another name is another host."""
+    lab.server.share('/f', lab.data.medium, [{'location': f'http://localhost:{lab.server.port}/g'}])
+    lab.server.share('/g', lab.data.medium)
+    with open(lab.path('home', '.netrc'), 'w') as f:
+        f.write('default login neta password netpass\n')
+    for more in (('-H', 'Authorization: Bearer secret', '-H', 'X-Key: secret'), ('--netrc',)):
+        lab.get(lab.server.url + '/f', *more, file=lab.data.medium)
+        os.unlink(lab.target())
+    check(all('authorization' in h.headers for h in lab.server.hits('/f')), 'home did not get the secrets')
+    same([n for h in lab.server.hits('/g') for n in ('authorization', 'x-key') if n in h.headers], [], 'headers that reached another name')
+
+
+@test
 def secrets_survive_a_redirect_at_home(lab):
     lab.server.share('/f', lab.data.medium, [{'location': '/dir/../g?x=1'}])
     lab.server.share('/g', lab.data.medium)

@@ -186,6 +186,24 @@ def proxy_with_a_login(lab):
 
 
 @test
+def proxy_for_tls_with_a_login(lab):
+    """The tunnel is refused without the password; with it the server sees nothing of it, and the proxy nothing of ours."""
+    key, cert = certificate(lab.dir)
+    server, proxy = lab.new_server((key, cert)), lab.stack.enter_context(Proxy('me:secret'))
+    url, env = server.share('/f', lab.data.medium), {'CURL_CA_BUNDLE': cert}
+    for wrong in (proxy.url, proxy.url.replace('//', '//me:wrong@')):
+        lab.get(url, '--proxy', wrong, '--retries', 1, env=env).ends(AUTH, '407')
+    same(server.hits(), [], 'requests that came through')
+    right = proxy.url.replace('//', '//me:secret@')
+    for args, more in ((('--proxy', right), {}), ((), {'https_proxy': right})):
+        r = lab.get(url, *args, '-H', 'X-Key: key', env={**env, **more}, file=lab.data.medium)
+        check('secret' not in r.err, "the proxy's password is in the messages")
+        os.unlink(lab.target())
+    check(not any('proxy-authorization' in h.headers for h in server.hits()), "the server saw the proxy's password")
+    check(not any('x-key' in h for _, _, h in proxy.log), 'the proxy saw the header')
+
+
+@test
 def netrc_only_when_asked(lab):
     with open(lab.path('home', '.netrc'), 'w') as f:
         f.write('machine 127.0.0.1 login me password secret\n')
