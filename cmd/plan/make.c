@@ -1,6 +1,7 @@
 /* Plans of models, and the device they are for. */
 #include "plan_cmd.h"
 
+#include "net/net.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -43,11 +44,14 @@ rp_code plan_open_model(plan_state *s, rp_error *err)
 	char *path = NULL;
 	if (s->parsed.operands.n == 0)
 		return rp_fail(err, RP_USAGE, "name a model: a file, a folder, or an id in the store");
-	rp_code rc = rp_model_is_random(s->parsed.operands.v[0]) ? RP_OK : rp_model_locate(s->parsed.operands.v[0], &path, err);
+	const char *name = s->parsed.operands.v[0];
+	if (rp_net_is_http(name))
+		return plan_open_remote(name, &s->model, err);
+	rp_code rc = rp_model_is_random(name) ? RP_OK : rp_model_locate(name, &path, err);
 	if (rc == RP_OK)
-		rc = rp_model_open(path != NULL ? path : s->parsed.operands.v[0], &s->model, err);
+		rc = rp_model_open(path != NULL ? path : name, &s->model, err);
 	free(path);
-	return rc == RP_OK ? rp_graph_build(s->model, &s->graph, err) : rc;
+	return rc;
 }
 
 static bool is_number(const char *s)
@@ -78,7 +82,7 @@ rp_code plan_make(plan_state *s, rp_error *err)
 		.kv = plan_kv(&s->o)};
 	rp_plan_device device;
 	rp_plan *plan = NULL;
-	rp_code rc = plan_open_model(s, err);
+	rp_code rc = rp_graph_build(s->model, &s->graph, err);
 	if (rc == RP_OK && s->o.stage != NULL)
 		rc = plan_stage(s->o.stage, s->graph->n_layers, &o.layer_first, &o.layer_last, err);
 	if (rc == RP_OK)

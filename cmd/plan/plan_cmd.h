@@ -11,7 +11,7 @@ typedef struct plan_cmd_opts {
 	const char *device, *stage;
 	uint64_t ctx, batch, depth;
 	int variant, kv;
-	bool explain, describe;
+	bool explain, describe, ranges;
 	bool quiet, json;
 } plan_cmd_opts;
 
@@ -29,9 +29,11 @@ rp_cache_type plan_kv(const plan_cmd_opts *o);
 
 /* "0-11", "5": layers [first, last). RP_USAGE. n_layers 0: not known. */
 rp_code plan_stage(const char *text, uint32_t n_layers, uint32_t *first, uint32_t *last, rp_error *err);
-rp_code plan_open_model(plan_state *s, rp_error *err); /* the operand: model and graph */
+rp_code plan_open_model(plan_state *s, rp_error *err); /* the operand, a file or an address */
+rp_code plan_open_remote(const char *url, rp_model **out, rp_error *err);
 rp_code plan_device(const plan_state *s, rp_plan_device *out, rp_error *err); /* --device: a file or one that is here */
 rp_code plan_make(plan_state *s, rp_error *err);
+rp_code plan_ranges(plan_state *s, rp_error *err);
 rp_code plan_describe(plan_state *s, rp_error *err);
 
 #endif

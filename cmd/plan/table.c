@@ -11,6 +11,9 @@ static const rp_opt table[] = {
 	{.name = "explain", .group = "What to do", .help = "tables for people instead of JSON", AT(explain),
 		.more = "Which kernels run in each kind of layer and why, what was rejected and why, memory by heap, predicted time and what it was "
 			"predicted from."},
+	{.name = "ranges", .group = "What to do", .help = "print the byte ranges that a stage needs, for reploid-fetch --ranges -", AT(ranges),
+		.more = "Of a model in one file. Layers are told by the names of tensors, so it works for any family. The header is among the "
+			"ranges, so that what was fetched can be read."},
 	{.name = "describe-device", .group = "What to do", .help = "print what the driver says of the device, for --device elsewhere", AT(describe)},
 
 	{.name = "device", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Plan", .arg = "gpu|N|FILE", .def = "gpu",
@@ -32,10 +35,11 @@ static const rp_opt table[] = {
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "nothing on standard error but errors", AT(quiet)},
 };
 
-static const char *const synopsis[] = {"[--device FILE] [-c N] [-b N] [--stage A-B] [--explain] MODEL", "--describe-device [--device N]", NULL};
+static const char *const synopsis[] = {"[--device FILE] [-c N] [-b N] [--stage A-B] [--explain] MODEL|URL",
+	"--ranges [--stage A-B] MODEL|URL", "--describe-device [--device N]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
-	RP_CONTEXT, RP_NO_DEVICE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
+	RP_CONTEXT, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_NO_DEVICE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};
 
 const rp_program plan_program = {
 	.name = "reploid-plan",

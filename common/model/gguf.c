@@ -431,6 +431,28 @@ static rp_code read_head(rp_model *m, uint64_t have, rp_error *err)
 	return rp_source_read(&m->sources[0], 0, m->head, (size_t)have, err);
 }
 
+static rp_code identify(rp_model *m, const cursor *c, rp_error *err)
+{
+	unsigned char hash[RP_HASH_BYTES];
+	rp_sha256_once(m->head, (size_t)c->pos, hash);
+	rp_model_set_identity(m, hash);
+	return rp_model_finish_tensors(m, err);
+}
+
+rp_code rp_gguf_read_header(rp_model *m, const void *bytes, size_t n, uint64_t *wanted, rp_error *err)
+{
+	m->head = rp_grow_array(m->head, n > 0 ? n : 1, 1);
+	if (m->head == NULL)
+		return rp_no_memory(err, n, "a GGUF header");
+	memcpy(m->head, bytes, n);
+	cursor c = { .m = m, .p = m->head, .have = n, .size = m->sources[0].size, .err = err };
+	rp_code rc = parse(&c);
+	*wanted = rc != RP_OK ? c.wanted : 0;
+	if (*wanted != 0)
+		return rp_fail(err, RP_READ, "%s: its header is longer than the %zu bytes that are here", m->path, n);
+	return rc == RP_OK ? identify(m, &c, err) : rc;
+}
+
 rp_code rp_gguf_read(rp_model *m, rp_error *err)
 {
 	uint64_t size = m->sources[0].size, have = size < FIRST_READ ? size : FIRST_READ;
@@ -445,10 +467,5 @@ rp_code rp_gguf_read(rp_model *m, rp_error *err)
 		have = c.wanted > 4 * have ? c.wanted : 4 * have;
 		have = have < size ? have : size;
 	} while (rc != RP_OK && c.wanted != 0);
-	if (rc != RP_OK)
-		return rc;
-	unsigned char hash[RP_HASH_BYTES];
-	rp_sha256_once(m->head, (size_t)c.pos, hash);
-	rp_model_set_identity(m, hash);
-	return rp_model_finish_tensors(m, err);
+	return rc == RP_OK ? identify(m, &c, err) : rc;
 }

@@ -88,6 +88,8 @@ rp_code rp_random_make(const char *path, int *fd, uint64_t *size, rp_error *err)
 /* ---- the readers ---- */
 /* m is new, its one source open. Starts m's arena anew: nothing of m may lie in it yet. */
 rp_code rp_gguf_read(rp_model *m, rp_error *err);
+/* The same from the file's first n bytes alone. *wanted not 0 (RP_READ): the header is longer; so many bytes would get further. */
+rp_code rp_gguf_read_header(rp_model *m, const void *bytes, size_t n, uint64_t *wanted, rp_error *err);
 /* The tensors of one open source; its header goes into the digest. rp_model_finish_tensors is up to the caller. */
 rp_code rp_safetensors_read(rp_model *m, uint32_t source, rp_sha256 *digest, rp_error *err);
 /* m->json is the parsed manifest, text its n bytes. Without open_shards no shard is looked at. */

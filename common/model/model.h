@@ -76,6 +76,10 @@ typedef struct rp_model rp_model;
  * "random:NAME" or "random:NAME@SEED" is no file: a GGUF model of a known shape ("tiny", "qwen35-0.8b", ...) with weights by
  * chance and no tokenizer, made in memory. Equal names and seeds (1 when none is given) give equal bytes on every machine. */
 rp_code rp_model_open(const char *path, rp_model **out, rp_error *err);
+/* A GGUF file elsewhere, of which the first n bytes and the size are known: everything but the bytes of tensors. *wanted not 0
+ * (RP_READ): its header is longer than that, so many bytes would get further. name is for messages. */
+rp_code rp_model_open_header(const char *name, const void *bytes, size_t n, uint64_t size, uint64_t *wanted, rp_model **out,
+	rp_error *err);
 bool rp_model_is_random(const char *path);
 void rp_model_close(rp_model *m);
 

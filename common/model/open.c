@@ -66,6 +66,20 @@ static rp_code open_gguf(const char *path, rp_model **out, rp_error *err)
 	return finish(m, rc, out);
 }
 
+rp_code rp_model_open_header(const char *name, const void *bytes, size_t n, uint64_t size, uint64_t *wanted, rp_model **out,
+	rp_error *err)
+{
+	*wanted = 0;
+	rp_model *m = new_model(name, RP_FORMAT_GGUF, err);
+	rp_code rc = m != NULL ? rp_model_reserve_sources(m, 1, err) : RP_NO_MEMORY;
+	if (rc != RP_OK)
+		return m != NULL ? finish(m, rc, out) : rc;
+	m->n_sources = 1;
+	m->sources[0] = (rp_source){ .path = m->path, .size = size, .fd = -1 };
+	m->files[0] = (rp_file_info){ .path = m->path, .size = size };
+	return finish(m, rp_gguf_read_header(m, bytes, n < size ? n : (size_t)size, wanted, err), out);
+}
+
 static rp_code open_random(const char *path, rp_model **out, rp_error *err)
 {
 	rp_source s = { .fd = -1 };

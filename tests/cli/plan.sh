@@ -88,6 +88,25 @@ fails 'a broken model' 10 'cut.gguf' h200 "$tmp/cut.gguf"
 capture h200 --json "$tmp/none.gguf"
 ok 'an error as JSON' json 'o[0]["type"] == "error" and o[0]["code"] == 3 and o[0]["error"] == "not-found"'
 
+# ---- ranges ----
+sum_of() { grep -v '^#' "$tmp/out" | awk '{ n += $2 } END { print n + 0 }'; }
+capture "$plan" --ranges "$models/tiny.gguf"
+ok 'ranges of all layers' test "$status" -eq 0 -a "$(sum_of)" -gt $(($(stat -c %s "$models/tiny.gguf") * 9 / 10))
+whole=$(sum_of)
+capture "$plan" --ranges --stage 1-1 "$models/tiny.gguf"
+ok 'ranges of a stage are fewer bytes' test "$(sum_of)" -lt "$whole"
+ok 'the header is among them' grep -q '^0 ' "$tmp/out"
+ok 'ranges say what they are of' has_line '# layers 1 to 1 of '
+fails 'ranges: beyond the layers' 2 '--stage 5-9: the model has layers 0 to' "$plan" --ranges --stage 5-9 "$models/tiny.gguf"
+fails 'no address' 2 'is no address' "$plan" --ranges http://
+python3 tests/cli/plan_remote.py "$(dirname "$run")" "$models/tiny.gguf" "$tmp" >"$tmp/remote" 2>&1 || echo 'failed remote: it broke' >>"$tmp/remote"
+while read -r verdict name; do
+	case $verdict in
+	passed) ok "$name" true ;;
+	failed) cp "$tmp/remote" "$tmp/out"; ok "${name%%: *}" false ;;
+	esac
+done <"$tmp/remote"
+
 # ---- executed ----
 run_plan() { "$run" -q -m "$models/tiny.gguf" --prompt-ids 5,6,7 -n 4 --ignore-eos "$@"; }
 fails 'run: no plan' 3 'none.json' run_plan --plan "$tmp/none.json"
