@@ -154,7 +154,7 @@ rp_code bench_read_options(bench *b, int argc, char **argv, rp_error *err)
 	if (b->o.pairs.n == 0 && !any_but(&b->prompts, 0) && !any_but(&b->gens, 0))
 		return rp_fail(err, RP_USAGE, "nothing to time: -p and -n are 0 and there is no --pp-tg");
 	rp_bench_ids ids = bench_ids_of(b->o.ids, &(rp_bench_test){.n_gen = 1, .streams = 1});
-	if (b->o.ids >= 0 && ids != RP_BENCH_RANDOM && any_but(&b->streams, 1))
+	if (b->o.ids >= 0 && ids == RP_BENCH_SAMPLED && any_but(&b->streams, 1))
 		return rp_fail(err, RP_USAGE, "--ids %s is for one stream; leave it or --streams out", bench_ids_name(ids));
 	b->columns = (bench_columns){.device = b->o.device != NULL || b->o.path != NULL, .ratio = b->o.pair,
 		.threads = any_but(&b->threads, 0), .batch = any_but(&b->batches, 0),

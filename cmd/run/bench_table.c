@@ -32,7 +32,7 @@ static const rp_opt table[] = {
 	{.name = "delay", .kind = RP_OPT_UINT, .hi = 3600, .group = TESTS, .arg = "SECONDS", .def = "0", .help = "wait before each test",
 		AT(delay)},
 	{.name = "ids", .kind = RP_OPT_CHOICE, .choices = ids_words, .group = TESTS,
-		.def_text = "greedy for one stream, random for more", .help = "what generation feeds", AT(ids),
+		.def_text = "greedy", .help = "what generation feeds", AT(ids),
 		.more = "greedy is what an answer at temperature 0 does: the likeliest token, chosen on the device. sampled is what --temp 0.8 "
 			"does, on the device too. random draws ids on the host, as llama-bench does, and copies each token's logits there."},
 	{.name = "check-rows", .kind = RP_OPT_UINT, .lo = 1, .hi = 512, .group = TESTS, .arg = "N", .def = "64",
@@ -96,7 +96,7 @@ const rp_program bench_program = {
 
 rp_bench_ids bench_ids_of(int choice, const rp_bench_test *t)
 {
-	if (t->n_gen == 0 || t->streams > 1)
+	if (t->n_gen == 0)
 		return RP_BENCH_RANDOM;
 	return choice < 0 ? RP_BENCH_GREEDY : ids_values[choice];
 }

@@ -40,7 +40,7 @@ char *rp_bench_name(const rp_bench_test *t, char *out, size_t size);
 uint64_t rp_bench_ctx(const rp_bench_test *t);
 
 /* What tg feeds: ids by chance from the host; the likeliest id, or one sampled at temperature 0.8 with top_k 40, top_p 0.95 and
- * min_p 0.05, chosen on the device. The last two: one stream only. */
+ * min_p 0.05, chosen on the device. The last: one stream only. */
 typedef enum rp_bench_ids { RP_BENCH_RANDOM, RP_BENCH_GREEDY, RP_BENCH_SAMPLED } rp_bench_ids;
 
 typedef struct rp_bench_opts {

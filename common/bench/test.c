@@ -1,6 +1,7 @@
 #include "bench/bench.h"
 
 #include "base/random.h"
+#include "infer/session.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,11 +95,34 @@ static rp_code decode(bench *b, uint32_t n, rp_error *err)
 	return code;
 }
 
+static rp_code on_other_id(void *user, uint32_t id, bool *stop, rp_error *err)
+{
+	(void)user, (void)id, (void)stop, (void)err;
+	return RP_OK;
+}
+
+/* All streams side by side, each from an id of its own; the ids of the first are looked at. */
+static rp_code decode_streams(bench *b, uint32_t n, rp_error *err)
+{
+	rp_session *session = NULL;
+	rp_code code = rp_session_new(b->engine, &session, err);
+	b->n_chosen = 0;
+	for (size_t s = 0; s < b->test->streams && code == RP_OK; s++) {
+		uint32_t id = random_id(b);
+		rp_join j = {.seq = b->seqs[s], .prompt = &id, .n_prompt = 1, .n = n, .on_id = s == 0 ? on_id : on_other_id, .user = b};
+		code = rp_session_join(session, &j, err);
+	}
+	while (code == RP_OK && rp_session_size(session) > 0)
+		code = rp_session_step(session, err);
+	rp_session_free(session);
+	return code;
+}
+
 static rp_code generate(bench *b, uint32_t n, rp_error *err)
 {
 	rp_code code = RP_OK;
 	if (b->opts->ids != RP_BENCH_RANDOM)
-		return decode(b, n, err);
+		return b->test->streams > 1 ? decode_streams(b, n, err) : decode(b, n, err);
 	for (uint32_t i = 0; i < n && code == RP_OK; i++) {
 		draw_ids(b, 1);
 		code = feed(b, 1, err);

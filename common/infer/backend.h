@@ -28,6 +28,13 @@ typedef struct rp_pass {
 	float *out;
 } rp_pass;
 
+typedef struct rp_step_row { /* a sequence that goes on greedily */
+	rp_seq *seq;
+	uint32_t first; /* id to feed */
+	const uint32_t *ends;
+	uint32_t n_ends;
+} rp_step_row;
+
 typedef struct rp_backend {
 	const char *name;
 	/* e->graph, opts, info.ctx, layer_first and layer_last are set. Fills e->state, e->chunk, e->info (device, weight_bytes,
@@ -45,6 +52,10 @@ typedef struct rp_backend {
 	rp_code (*profile)(const rp_engine *e, rp_profile *out, rp_error *err); /* these three with opts.profile only; NULL: cannot */
 	void (*profile_forget)(rp_engine *e);
 	rp_code (*check)(rp_engine *e, rp_engine *oracle, const uint32_t *ids, uint32_t n, rp_error *err);
+	/* `steps` (at most RP_SESSION_BLOCK) ids of each sequence to ids [n, steps], each the largest logit; what follows an id of its ends
+	 * is undefined. The sequences' lengths are left to the caller. NULL, or can_steps says no: by forward passes. */
+	rp_code (*steps)(rp_engine *e, const rp_step_row *rows, size_t n, uint32_t steps, uint32_t *ids, rp_error *err);
+	bool (*can_steps)(const rp_engine *e);
 	void (*count)(const rp_engine *e, rp_engine_stats *out); /* NULL: nothing to count */
 } rp_backend;
 

@@ -267,6 +267,7 @@ static void close_gpu(rp_gpu *g)
 	rp_vk_cmd_free(g->one);
 	rp_gpu_run_free(g);
 	rp_gpu_watch_free(g);
+	rp_gpu_many_free(g);
 	rp_gpu_caches_free(g);
 	for (uint32_t i = 0; g->slots != NULL && i < g->engine->graph->n_slots; i++)
 		rp_vk_buf_free(g->slots[i]);
@@ -276,6 +277,7 @@ static void close_gpu(rp_gpu *g)
 	free(g->tables);
 	rp_vk_buf_free(g->gathered);
 	rp_vk_buf_free(g->parts);
+	rp_vk_buf_free(g->staged);
 	rp_vk_buf_free(g->batch);
 	rp_vk_buf_free(g->input);
 	rp_vk_buf_free(g->output);
@@ -368,6 +370,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 		rc = make_tables(g, err);
 	if (rc == RP_OK)
 		rc = rp_gpu_parts_init(g, err);
+	if (rc == RP_OK)
+		rc = rp_gpu_rows_init(g, err);
 	if (rc == RP_OK && e->opts.profile)
 		rc = rp_gpu_watch_new(g, err);
 	if (rc == RP_OK && !rp_vk_on_paper(g->vk))
@@ -632,5 +636,7 @@ const rp_backend rp_backend_vulkan = {
 	.profile = rp_gpu_profile,
 	.profile_forget = rp_gpu_profile_forget,
 	.check = rp_gpu_check,
+	.steps = rp_gpu_steps,
+	.can_steps = rp_gpu_can_steps,
 	.count = gpu_count,
 };

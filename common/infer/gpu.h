@@ -81,7 +81,13 @@ typedef struct rp_gpu_run {
 	bool recorded; /* all that is made fits the caches as they are */
 } rp_gpu_run;
 
-enum { RP_GPU_RING = 64 };
+enum { RP_GPU_RING = 64, RP_GPU_MANY = 6 };
+
+typedef struct rp_gpu_many { /* decode of many sequences (gpu_many.c); made when it is first needed */
+	rp_vk_buf *batch, *values, *ids, *ring, *out;
+	rp_vk_cmd *step[RP_GPU_MANY], *tail; /* step: of 2, 4, .. 64 rows */
+	bool made[RP_GPU_MANY]; /* and fits the caches as they are */
+} rp_gpu_many;
 
 typedef struct rp_gpu_watch rp_gpu_watch;
 
@@ -94,6 +100,7 @@ typedef struct rp_gpu {
 	bool fused;     /* one token of one sequence by the fused kernels (gpu_fuse.c) */
 	bool kv16;      /* caches hold keys and values as f16 */
 	rp_vk_buf *parts; /* of attention (gpu_attention.c); NULL: it is not fused */
+	rp_vk_buf *staged; /* rows of x as products of many rows read them (gpu_rows.c); NULL: there are no such products */
 	uint32_t deep_from; /* positions that are too many for the short form of a token */
 	bool deep;          /* the form of what is recorded or looked up next */
 	rp_gpu_weights weights;
@@ -108,6 +115,7 @@ typedef struct rp_gpu {
 	uint32_t n_slots_seq, used_slots; /* sequences the caches have room for, and hold */
 	bool *slot_taken;
 	rp_gpu_recording body[RP_GPU_RECORDINGS], post[RP_GPU_RECORDINGS];
+	rp_gpu_many many;
 	rp_gpu_run run; /* of an engine with all layers */
 	uint64_t clock, ticket; /* ticket: of the last submission */
 	rp_vk_cmd *one;         /* for single operations when somebody taps */
@@ -135,6 +143,10 @@ enum { RP_GPU_MOST_FUSED = 64 };
 /* The same for a list of at most that many operations of one row, in as few dispatches as there are kernels for (gpu_fuse.c). */
 rp_code rp_gpu_record_fused(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+/* The same for rows that are a token of a sequence each, up to RP_BATCH_ROWS (gpu_rows.c). */
+rp_code rp_gpu_record_rows(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+rp_code rp_gpu_rows_init(rp_gpu *g, rp_error *err);
 /* Pairs of best logits and their ids to run.values, run.ids; *pairs 0: there is no kernel for that here, nothing was recorded. */
 rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t *pairs, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */
@@ -155,6 +167,11 @@ rp_code rp_gpu_run_record(rp_gpu *g, rp_gpu_step kind, bool deep, rp_error *err)
 rp_code rp_gpu_run_saves(rp_gpu *g, uint32_t slot, bool *any, rp_error *err);
 rp_code rp_gpu_run_restore(rp_gpu *g, uint32_t slot, int turn, rp_error *err);
 rp_code rp_gpu_decode(rp_seq *s, const rp_decode_opts *o, rp_id_fn *on_id, void *user, uint32_t *fed, rp_error *err);
+
+/* ---- many sequences (gpu_many.c) ---- */
+bool rp_gpu_can_steps(const rp_engine *e);
+rp_code rp_gpu_steps(rp_engine *e, const rp_step_row *rows, size_t n, uint32_t steps, uint32_t *ids, rp_error *err);
+void rp_gpu_many_free(rp_gpu *g);
 
 /* ---- sequences (gpu_cache.c) ---- */
 rp_code rp_gpu_choose_kv(rp_gpu *g, rp_error *err);

@@ -152,6 +152,7 @@ static rp_code grow(rp_gpu *g, rp_error *err)
 	for (int i = 0; i < RP_GPU_RECORDINGS; i++)
 		g->body[i].used = 0; /* they bound the old buffers */
 	g->run.recorded = false;
+	memset(g->many.made, 0, sizeof g->many.made);
 	return RP_OK;
 }
 

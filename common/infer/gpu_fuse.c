@@ -1,101 +1,18 @@
 /* One token of one sequence in few dispatches: operations that follow each other become one kernel where there is one. Norms are
  * put off to the products that read them; a product takes the convolution, the activation or the gate behind or before it along;
  * attention is a span of positions a workgroup, and a merge. Everything else is recorded as it is. */
-#include "infer/gpu_attention.h"
+#include "infer/gpu_match.h"
 
 #include <string.h>
 
 enum {
 	MOST_LANES = 128,
 	MOST_HEADS = 32,
-	SHARED_REST = 12288, /* bytes of workgroup memory beside the row of x, at most */
 	GLU_ROWS = 2,        /* rows in flight, measured: of each matrix; of the last product */
 	HEAD_ROWS = 2,
 };
 
-typedef struct fuse {
-	rp_gpu *g;
-	rp_vk_cmd *c;
-	const rp_gpu_shape *s;
-	const rp_gpu_cache *cache;
-	uint32_t layer;
-	const rp_op *ops;
-	uint32_t n;
-	bool done[RP_GPU_MOST_FUSED];
-	const rp_op *norm; /* put off: readers of its output read its input, and norm it */
-	const rp_op *gates[2], *gates_norm; /* products a and b put off to the delta rule, and the norm before them */
-	uint32_t share;    /* rows of all the products that run side by side with the one being recorded */
-} fuse;
-
-/* ---- who reads what ---- */
-static bool reads(const rp_op *op, unsigned slot)
-{
-	for (int i = 0; i < op->n_in; i++)
-		if (op->in[i] == slot)
-			return true;
-	return false;
-}
-
-static bool writes(const rp_op *op, unsigned slot)
-{
-	return op->out == slot || (op->kind == RP_OP_SPLIT_HEADS && op->out1 == slot);
-}
-
-/* Does an operation of (first, last) touch the slot? */
-static bool touched(const fuse *f, uint32_t first, uint32_t last, unsigned slot)
-{
-	for (uint32_t i = first + 1; i < last; i++)
-		if (reads(&f->ops[i], slot) || writes(&f->ops[i], slot))
-			return true;
-	return false;
-}
-
-/* The only reader of what operation i wrote; n when there is none or more than one. A residual in place counts as one. */
-static uint32_t only_reader(const fuse *f, uint32_t i)
-{
-	uint32_t found = f->n;
-	unsigned slot = f->ops[i].out;
-	for (uint32_t j = i + 1; j < f->n; j++) {
-		if (reads(&f->ops[j], slot)) {
-			if (found != f->n)
-				return f->n;
-			found = j;
-		}
-		if (writes(&f->ops[j], slot))
-			break;
-	}
-	return found;
-}
-
 /* ---- products ---- */
-static bool is_float(rp_dtype t)
-{
-	return rp_dtype_get(t)->block_values == 1;
-}
-
-static const rp_gpu_weight *matrix(const fuse *f, const rp_op *op)
-{
-	return rp_gpu_weight_find(&f->g->weights, op->w[0], RP_GPU_MATRIX);
-}
-
-/* A row of x fits the memory of a workgroup. */
-static bool fits(const fuse *f, const rp_gpu_weight *w)
-{
-	uint64_t run = is_float(w->tensor->dtype) ? 64 + 4 : 40 + 4;
-	return 2 * (uint64_t)rp_units(w->tensor->dtype, w->k) * run + SHARED_REST <= f->g->device->max_shared;
-}
-
-static bool is_product(const fuse *f, uint32_t i)
-{
-	return i < f->n && f->ops[i].kind == RP_OP_MATMUL && fits(f, matrix(f, &f->ops[i]));
-}
-
-/* A product of quants whose matrix is one range: what the kernels that do more can take. */
-static bool is_quant_product(const fuse *f, uint32_t i)
-{
-	return is_product(f, i) && !is_float(matrix(f, &f->ops[i])->tensor->dtype) && matrix(f, &f->ops[i])->n_ranges == 1;
-}
-
 typedef struct product {
 	rp_work w;
 	rp_args_wide a;
@@ -330,58 +247,8 @@ static rp_code record_heads(fuse *f, const rp_heads *h, rp_error *err)
 	return !f->s->deep && is_attend(f, h) ? record_attend(f, h, &a, err) : rp_heads_merge(f->g, f->c, h, f->s, &a, err);
 }
 
-/* A norm of whole rows whose every reader is a product that can do it. */
-static bool put_off(const fuse *f, uint32_t i)
-{
-	const rp_op *norm = &f->ops[i];
-	if (norm->in[0] == norm->out || norm->group != f->g->engine->graph->slot_width[norm->out] || norm->group % 4 != 0)
-		return false;
-	bool stale = false; /* what it norms was overwritten */
-	for (uint32_t j = i + 1; j < f->n; j++) {
-		const rp_op *op = &f->ops[j];
-		if (reads(op, norm->out) &&
-			(stale || !is_product(f, j) || op->in[0] != norm->out || (op->n_in > 1 && op->in[1] == norm->out) || writes(op, norm->in[0])))
-			return false;
-		if (writes(op, norm->out))
-			break;
-		stale = stale || writes(op, norm->in[0]);
-	}
-	return true;
-}
-
 /* ---- delta rule ---- */
-/* The product that writes input `in` of operation j, which alone reads it, as wide_delta can take it; n when there is none. */
-static uint32_t gate_of(const fuse *f, uint32_t j, int in)
-{
-	uint32_t i = j;
-	while (i > 0 && !writes(&f->ops[i - 1], f->ops[j].in[in]))
-		i--;
-	if (i-- == 0 || !is_product(f, i) || only_reader(f, i) != j || f->ops[i].n_in != 1 || f->ops[i].in[0] != f->norm->out)
-		return f->n;
-	const rp_gpu_weight *w = matrix(f, &f->ops[i]);
-	for (uint32_t l = i + 1; l < j; l++)
-		if (writes(&f->ops[l], f->norm->in[0]))
-			return f->n;
-	return is_float(w->tensor->dtype) && w->n_ranges == 1 && w->k % 8 == 0 && w->rows == f->ops[j].heads ? i : f->n;
-}
-
-/* Put product i off to the delta rule when it and its twin are the two gates of one. */
-static bool put_off_gates(fuse *f, uint32_t i)
-{
-	uint32_t j = f->norm != NULL && f->ops[i].in[0] == f->norm->out ? only_reader(f, i) : f->n;
-	if (j == f->n || f->ops[j].kind != RP_OP_DELTA)
-		return false;
-	uint32_t a = gate_of(f, j, 1), b = gate_of(f, j, 2);
-	if (a == f->n || b == f->n || (a != i && b != i) || matrix(f, &f->ops[a])->tensor->dtype != matrix(f, &f->ops[b])->tensor->dtype)
-		return false;
-	f->gates[0] = &f->ops[a];
-	f->gates[1] = &f->ops[b];
-	f->gates_norm = f->norm;
-	f->done[a] = f->done[b] = true;
-	return true;
-}
-
-static rp_code record_delta(fuse *f, const rp_op *op, rp_error *err)
+rp_code rp_fuse_delta(fuse *f, const rp_op *op, rp_error *err)
 {
 	const rp_gpu_weight *a = matrix(f, f->gates[0]), *b = matrix(f, f->gates[1]);
 	const rp_op *norm = f->gates_norm;
@@ -411,7 +278,7 @@ static rp_code record_delta(fuse *f, const rp_op *op, rp_error *err)
 	rp_work_bind(&w, f->cache->b);
 	rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->out));
 	f->gates[0] = f->gates[1] = NULL;
-	rp_grid grid = { p.v_heads, 1, rp_ceil_div(p.v_dim, RP_DELTA_COLS) };
+	rp_grid grid = { p.v_heads, f->s->segs, rp_ceil_div(p.v_dim, RP_DELTA_COLS) };
 	return rp_work_dispatch(&w, &p, sizeof p, grid, err);
 }
 
@@ -465,7 +332,7 @@ static rp_code record_at(fuse *f, uint32_t i, rp_error *err)
 		return record_heads(f, &h, err);
 	}
 	if (op->kind == RP_OP_DELTA && f->gates[0] != NULL)
-		return record_delta(f, op, err);
+		return rp_fuse_delta(f, op, err);
 	if (is_glu(f, i))
 		return record_glu(f, i, err);
 	return is_product(f, i) ? record_side_by_side(f, i, err) : rp_gpu_record_op(f->g, f->c, op, f->layer, f->s, err);

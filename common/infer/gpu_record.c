@@ -301,6 +301,9 @@ static rp_code record_ops(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err)
 {
 	rp_code rc = RP_OK;
+	bool many = s->rows > 1 && s->rows == s->segs && s->rows <= RP_BATCH_ROWS && g->staged != NULL;
+	if (many && n <= RP_GPU_MOST_FUSED)
+		return rp_gpu_record_rows(g, c, ops, n, layer, s, err);
 	if (g->fused && s->rows == 1 && n <= RP_GPU_MOST_FUSED)
 		return rp_gpu_record_fused(g, c, ops, n, layer, s, err);
 	for (uint32_t i = 0; i < n && rc == RP_OK; i++)

@@ -72,7 +72,7 @@ static rp_code record_slices(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
 
 static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t pairs, rp_error *err)
 {
-	rp_args_choose a = { .n = pairs, .ring_steps = RP_GPU_RING };
+	rp_args_choose a = { .n = pairs, .ring_steps = RP_GPU_RING, .ring_stride = RP_RING_HEAD + RP_GPU_RING };
 	rp_work w;
 	rp_code rc = rp_work_begin(&w, g, c, "choose", err);
 	if (rc != RP_OK)

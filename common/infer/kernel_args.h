@@ -78,8 +78,20 @@ typedef struct rp_args_advance {
 } rp_args_advance;
 
 typedef struct rp_args_choose {
-	uint32_t n, ring_steps;
+	uint32_t n, ring_steps, ring_stride; /* pairs a row; words a row */
 } rp_args_choose;
+
+/* Rows that are a token of a sequence each: rows_stage, rows_product. runs: of 16 values, k / 16 up to a multiple of 16. */
+typedef struct rp_args_stage {
+	uint32_t k, runs, group;
+	float eps, w_offset;
+} rp_args_stage;
+
+typedef struct rp_args_product {
+	uint32_t k, n, n_rows, runs; /* n: rows of w in this range; n_rows: of x */
+	uint32_t w_base, w_stride;   /* units of 16 bytes */
+	uint32_t y_first, y_stride;
+} rp_args_product;
 
 /* sample_peaks, sample. Grids: (n_groups / lanes, rows), (rows). */
 typedef struct rp_args_sample {
@@ -188,6 +200,8 @@ enum {
 	RP_SPLIT_HEADS = 4,
 	RP_SPLIT_FEW = 32,
 	RP_SPLIT_LEAST = 8,
+	RP_STAGE_WG = 128, /* of rows_stage, rows_product */
+	RP_PRODUCT_WG = 256,
 	RP_BATCH_ROWS = 64, /* sequences one recording may decode a token of */
 	RP_DEEP = 1024, /* positions from which one row's attention has more parts and a kernel to join them */
 };

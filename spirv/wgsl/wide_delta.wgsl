@@ -1,5 +1,5 @@
 // Woven from parts/wide_delta.in by weave: edit that.
-// Gated delta rule for one row of one segment, with the products a and b of its gates: two MATMULs of float weights, for which x may be
+// Gated delta rule for segments of one row (or none), with the products a and b of its gates: two MATMULs of float weights, for which x may be
 // normed on the way, and DELTA. Each workgroup owns COLS columns of a head's state, as in delta, and computes its gates for itself.
 enable subgroups;
 
@@ -111,7 +111,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	let head = wg.x;
 	let column = min(wg.z * COLS + i % COLS, p.v_dim - 1u); // lanes past the end repeat the last column, without writing
 	let live = wg.z * COLS + i % COLS < p.v_dim;
-	let seg = segs[0];
+	let seg = segs[wg.y];
 	if (seg.y == 0u) {
 		return;
 	}
@@ -129,7 +129,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	var g = vec4<f32>(0.0);
 	for (var j = i; j < p.k / 4u; j += WG) {
 		let at = select(j / 2u, j, QUANT == F32);
-		var v = x[j];
+		var v = x[seg.x * (p.k / 4u) + j];
 		g.x += dot(v, v);
 		if (NORM) {
 			v *= nw[j] + p.w_offset;
@@ -138,9 +138,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 		g.z += dot(v, floats(wb[head * p.b_stride + at], j));
 	}
 	let key_head = select(head / (p.v_heads / p.k_heads), head % p.k_heads, p.head_mod != 0u);
-	let q_at = key_head * (K_DIM / 4u);
+	let row_at = seg.x * (2u * p.k_heads * K_DIM + p.v_heads * p.v_dim); // of the values
+	let q_at = row_at / 4u + key_head * (K_DIM / 4u);
 	let k_at = q_at + p.k_heads * (K_DIM / 4u);
-	let v = value(2u * p.k_heads * K_DIM + head * p.v_dim + column);
+	let v = value(row_at + 2u * p.k_heads * K_DIM + head * p.v_dim + column);
 	let rate = A[head];
 	let bias = dt_bias[head];
 	var ks: array<vec4<f32>, MAX_OWN>;
@@ -186,7 +187,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
 	let qn = inverseSqrt(n.y + L2_EPS) * inverseSqrt(f32(K_DIM));
 	let r = beta * (v - decay * kn * dots.x) * kn;
 	if (slice == 0u && live) {
-		y[head * p.v_dim + column] = qn * (decay * dots.y + n.z * r);
+		y[(seg.x * p.v_heads + head) * p.v_dim + column] = qn * (decay * dots.y + n.z * r);
 	}
 	if (live) {
 		for (var j = 0u; j < own; j++) {

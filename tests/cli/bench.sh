@@ -17,7 +17,7 @@ ok 'bandwidth is told' says 'GB/s'
 
 capture bench -q -p 8 -n 4 -o jsonl --threads 1,2 --streams 1,3
 ok 'jsonl' json '[(x["n_threads"], x["n_streams"], x["n_prompt"], x["n_gen"], x["ids"]) for x in o] == [
-	(t, s, p, g, "greedy" if g and s == 1 else "random") for t in (1, 2) for s in (1, 3) for p, g in ((8, 0), (0, 4))]'
+	(t, s, p, g, "greedy" if g else "random") for t in (1, 2) for s in (1, 3) for p, g in ((8, 0), (0, 4))]'
 ok 'samples' json 'all(len(x["samples_ts"]) == len(x["samples_ns"]) == 2 for x in o)'
 ok 'averages' json 'all(abs(sum(x["samples_ts"]) / 2 / x["avg_ts"] - 1) < 1e-9 for x in o)'
 ok 'rates are of all streams' json 'all(abs(t * n / 1e9 - x["n_streams"] * (x["n_prompt"] + x["n_gen"])) < 1e-6 for x in o
@@ -27,6 +27,8 @@ ok 'facts' json 'all(x["schema"] == "reploid-bench/1" and x["model_filename"] ==
 ok 'bandwidth of generation alone' json 'all((x["bandwidth_percent"] is not None) == (x["n_gen"] > 0) for x in o)'
 ok 'quiet' quiet
 
+capture bench -q -p 0 -n 12 -o jsonl --streams 3
+ok 'streams side by side' json '[(x["ids"], x["n_streams"]) for x in o] == [("greedy", 3)]'
 capture bench -q -p 0 -n 4 -o jsonl --ids sampled
 ok 'sampled ids' json '[x["ids"] for x in o] == ["sampled"]'
 capture bench -q -p 2-8*2 -n 0 -o json -oe csv
@@ -61,7 +63,6 @@ fails 'bench: not a number' 2 "-p (--n-prompt): 'many' is no number" bench -p ma
 fails 'bench: range the wrong way' 2 "-n (--n-gen): '4-1'" bench -n 4-1
 fails 'bench: nothing to do' 2 'nothing to time' bench -p 0 -n 0
 fails 'bench: no pair' 2 "--pp-tg: '8' is no pair" bench --pp-tg 8
-fails 'bench: greedy is for one' 2 '--ids greedy is for one stream' bench --streams 2 --ids greedy
 fails 'bench: sampled is for one' 2 '--ids sampled is for one stream' bench --streams 2 --ids sampled
 fails 'bench: first' 2 '--bench must be the first argument' "$run" -q --bench
 fails 'bench: other options' 2 'unknown option --temp' bench --temp 1

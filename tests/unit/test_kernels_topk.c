@@ -171,7 +171,7 @@ static void choose_steps(const char *kernel)
 		uint32_t place, end;
 		float best;
 	} steps[] = { { 17, 0, 9 }, { 299, 0, 9 }, { 0, 0, 9 }, { 5, 500, 9 }, { 80, 0, 9 } };
-	rp_args_choose p = { N, STEPS };
+	rp_args_choose p = { N, STEPS, RP_RING_HEAD + STEPS };
 	rig_ready();
 	if (!rig_has(kernel))
 		skip();

@@ -351,11 +351,13 @@ static void delta_case(rp_dtype type, uint32_t k_dim, uint32_t v_dim, bool head_
 	rig_matrix wa = rig_matrix_new(type, V_HEADS, K), wb = rig_matrix_new(type, V_HEADS, K);
 	input in = make_input(K, true);
 	size_t n_qkv = 2 * K_HEADS * k_dim + V_HEADS * v_dim, n_y = V_HEADS * v_dim, one = (size_t)V_HEADS * k_dim * v_dim;
-	float *qkv = rig_floats(n_qkv, 1.0f), *state = rig_floats(2 * one, 1.0f), *old = rig_floats(2 * one, 0.0f);
-	float *y = rig_floats(n_y, 1.0f), *out = rig_floats(n_y, 0.0f), *scratch = rig_floats(2 * k_dim + v_dim, 0.0f);
+	/* the second of two rows, whose first is switched off */
+	float *qkv = rig_floats(2 * n_qkv, 1.0f), *state = rig_floats(2 * one, 1.0f), *old = rig_floats(2 * one, 0.0f);
+	float *x = rig_floats(2 * K, 1.0f), *y = rig_floats(2 * n_y, 1.0f), *out = rig_floats(n_y, 0.0f), *scratch = rig_floats(2 * k_dim + v_dim, 0.0f);
 	float rate[V_HEADS], bias[V_HEADS], a[V_HEADS], b[V_HEADS];
-	double sums[2][V_HEADS];
-	rp_batch_segment seg = { 0, n_rows, position, SLOT };
+	double sums[2][V_HEADS] = { { 0 } };
+	rp_batch_segment segs[2] = { { 0, 0, 5, 0 }, { 1, n_rows, position, SLOT } };
+	memcpy(x + K, in.x, K * sizeof *x);
 	multiply(&wa, in.normed, sums[0]);
 	multiply(&wb, in.normed, sums[1]);
 	for (int h = 0; h < V_HEADS; h++) {
@@ -365,25 +367,26 @@ static void delta_case(rp_dtype type, uint32_t k_dim, uint32_t v_dim, bool head_
 		bias[h] = rig_normal();
 	}
 	memcpy(old, state, 2 * one * sizeof *old);
-	memcpy(out, y, n_y * sizeof *out);
+	memcpy(out, y + n_y, n_y * sizeof *out);
 	if (n_rows != 0) {
 		if (position == 0)
 			memset(old + SLOT * one, 0, one * sizeof *old);
-		rp_ref_delta(out, qkv, a, b, rate, bias, old + SLOT * one, 1, &rule, scratch);
+		rp_ref_delta(out, qkv + n_qkv, a, b, rate, bias, old + SLOT * one, 1, &rule, scratch);
 	}
 	rp_args_wide_delta p = { K_HEADS, V_HEADS, k_dim, v_dim, head_mod, K, wa.stride, wb.stride, EPS, 1 };
 	rp_vk_const consts[] = { { "SG", rig_device()->subgroup_size }, { "K_DIM", k_dim }, { "NORM", 1 }, { "QUANT", (uint32_t)type } };
-	rig_arg args[] = { RIG_IN(qkv, n_qkv), RIG_IN(in.x, K), RIG_IN(in.nw, K), RIG_IN(wa.repacked + RIG_GAP * 16, wa.bytes - RIG_GAP * 16),
-		RIG_IN(wb.repacked + RIG_GAP * 16, wb.bytes - RIG_GAP * 16), RIG_IN(rate, V_HEADS), RIG_IN(bias, V_HEADS), RIG_IN(&seg, 1),
-		RIG_OUT(state, 2 * one), RIG_OUT(y, n_y) };
-	rp_grid grid = { V_HEADS, 1, rp_ceil_div(v_dim, RP_DELTA_COLS) };
+	rig_arg args[] = { RIG_IN(qkv, 2 * n_qkv), RIG_IN(x, 2 * K), RIG_IN(in.nw, K), RIG_IN(wa.repacked + RIG_GAP * 16, wa.bytes - RIG_GAP * 16),
+		RIG_IN(wb.repacked + RIG_GAP * 16, wb.bytes - RIG_GAP * 16), RIG_IN(rate, V_HEADS), RIG_IN(bias, V_HEADS), RIG_IN(segs, 2),
+		RIG_OUT(state, 2 * one), RIG_OUT(y, 2 * n_y) };
+	rp_grid grid = { V_HEADS, 2, rp_ceil_div(v_dim, RP_DELTA_COLS) };
 	rig_run_subgroup(&(rig_call){ "wide_delta", consts, 4, &p, sizeof p, grid, args, 10 });
-	rig_close("wide_delta", rig_nmse_f32(y, out, n_y), 1e-10);
+	rig_close("wide_delta", rig_nmse_f32(y + n_y, out, n_y), 1e-10);
 	rig_close("state of wide_delta", rig_nmse_f32(state, old, 2 * one), 1e-10);
 	rig_matrix_free(&wa);
 	rig_matrix_free(&wb);
 	free_input(&in);
 	free(qkv);
+	free(x);
 	free(state);
 	free(old);
 	free(y);
