@@ -26,6 +26,7 @@ typedef struct decode {
 	block blocks[2];          /* by turns, as out and saved are */
 	uint32_t fed[2 * BLOCK];  /* what step n fed is at n % (2 * BLOCK) */
 	bool saves;               /* copy the states before each block */
+	bool alone;               /* there is no memory for that: a token a submission, nothing ahead */
 	bool stopped, ended;      /* ended: by an id after which the device computes nothing more */
 } decode;
 
@@ -82,8 +83,12 @@ static rp_code start(decode *d, bool careful, rp_error *err)
 		rc = rp_gpu_run_record(d->g, d->kind, false, err);
 	if (rc == RP_OK && d->pos + d->o->n > d->g->deep_from)
 		rc = rp_gpu_run_record(d->g, d->kind, true, err);
-	if (rc == RP_OK && careful)
+	if (rc == RP_OK && careful) {
 		rc = rp_gpu_run_saves(d->g, d->slot, &d->saves, err);
+		d->alone = rc == RP_NO_MEMORY;
+		d->saves = d->saves && !d->alone;
+		rc = d->alone ? RP_OK : rc;
+	}
 	return rc == RP_OK && s != NULL ? write_sampler(d, err) : rc;
 }
 
@@ -158,6 +163,7 @@ rp_code rp_gpu_decode(rp_seq *s, const rp_decode_opts *o, rp_id_fn *on_id, void 
 	/* A CPU device is not kept waiting by the host, and computes nothing cheaply. */
 	bool ahead = !d.g->cpu && d.g->watch == NULL;
 	rp_code rc = start(&d, ahead && o->careful, err);
+	ahead = ahead && !d.alone;
 	for (int turn = 0; rc == RP_OK && !d.stopped && d.seen < o->n; turn = ahead ? !turn : 0) {
 		if (d.submitted < o->n)
 			rc = submit_block(&d, turn, ahead ? BLOCK : 1, err);

@@ -158,7 +158,7 @@ static void repack_part(void *user, size_t first, size_t last, uint32_t worker)
 static void repack_rows(loader *l, const rp_gpu_weight *w, const char *from, uint64_t n, void *to)
 {
 	repack r = { w, from, to };
-	if (n * w->stride <= ALONE)
+	if (l->pool == NULL || n * w->stride <= ALONE)
 		repack_part(&r, 0, (size_t)n, 0);
 	else
 		rp_pool_run(l->pool, repack_part, &r, (size_t)n);
@@ -219,7 +219,9 @@ rp_code rp_gpu_weights_load(const rp_engine *e, rp_vk *vk, rp_gpu_weights *w, rp
 {
 	loader l = { .e = e, .vk = vk, .total = w->bytes };
 	long threads = sysconf(_SC_NPROCESSORS_ONLN);
-	rp_code rc = rp_pool_new(threads > LOADERS ? LOADERS : 0, &l.pool, err);
+	rp_code rc = RP_OK;
+	if (rp_pool_new(threads > LOADERS ? LOADERS : 0, &l.pool, NULL) != RP_OK)
+		l.pool = NULL; /* alone, then */
 	for (size_t i = 0; i < w->n && rc == RP_OK; i++) {
 		rp_gpu_weight *one = &w->v[i];
 		if (i + 1 < w->n && !rp_vk_on_paper(vk))

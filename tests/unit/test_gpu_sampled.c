@@ -1,4 +1,6 @@
 /* Decode with a sampler on the device: the ids are those of one forward pass a token and the host's sampler, however the work is cut. */
+#include "vk/private.h"
+
 #include "infer/gpu.h"
 
 #include <setjmp.h>
@@ -200,6 +202,33 @@ static void an_end_id_ends_it(void **state)
 	finish(&r);
 }
 
+static VKAPI_ATTR VkResult VKAPI_CALL no_buffer(VkDevice d, const VkBufferCreateInfo *info, const VkAllocationCallbacks *a, VkBuffer *out)
+{
+	(void)d, (void)info, (void)a, (void)out;
+	return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+/* Without memory for copies of the states nothing runs ahead, and the ids are the same. */
+static void does_without_copies_of_the_states(void **state)
+{
+	rig r = begin("qwen3_5", "portable", true);
+	answer want = by_the_host(&r, &options[0]), got = {.n = 0}, pieces;
+	rp_sampler *s = sampler(&r, &options[0]);
+	rp_decode_opts d = {.first = r.prompt[PROMPT], .n = 2, .sampler = s};
+	rp_gpu *g = r.e->state;
+	rp_error err;
+
+	(void)state;
+	rewind_to_prompt(&r);
+	must(rp_decode(r.e, r.seq, &d, take_id, &got, &err), &err); /* makes what sampling itself needs */
+	g->vk->CreateBuffer = no_buffer;
+	pieces = in_pieces(&r, &options[0]);
+	assert_null(g->run.saved[0]);
+	assert_memory_equal(pieces.ids, want.ids, LENGTH * sizeof *got.ids);
+	rp_sampler_free(s);
+	finish(&r);
+}
+
 /* Nothing but ids comes to the host: one submission a block, however many tokens it has. */
 static void sampling_stays_on_the_device(void **state)
 {
@@ -227,6 +256,7 @@ int main(void)
 		cmocka_unit_test(the_ids_are_the_hosts),
 		cmocka_unit_test(the_ids_are_the_hosts_fused),
 		cmocka_unit_test(an_end_id_ends_it),
+		cmocka_unit_test(does_without_copies_of_the_states),
 		cmocka_unit_test(sampling_stays_on_the_device),
 	};
 	return gpu_run_tests("sampled decode", tests, sizeof tests / sizeof *tests);
