@@ -188,9 +188,38 @@ static void run_inner(scanner *s, const job *j)
 	unref(s, j->b);
 }
 
+static uint64_t n_joined(const tree *t)
+{
+	return t->joined.chunks / BLOCK_CHUNKS;
+}
+
+/* Blocks are done in any order and joined in theirs. */
+static void join(tree *t, uint64_t block_number, const uint32_t value[8])
+{
+	memcpy(t->values[block_number % SCAN_VALUES], value, sizeof *t->values);
+	t->known[block_number % SCAN_VALUES] = true;
+	for (uint64_t i = n_joined(t) % SCAN_VALUES; t->known[i]; i = n_joined(t) % SCAN_VALUES) {
+		t->known[i] = false;
+		rp_blake3_push(&t->joined, t->values[i], BLOCK_CHUNKS);
+	}
+}
+
+static bool need_tree(task *t)
+{
+	if (t->tree != NULL)
+		return true;
+	t->tree = rp_alloc(sizeof *t->tree);
+	if (t->tree == NULL)
+		return false;
+	memset(t->tree->known, 0, sizeof t->tree->known);
+	rp_blake3_init(&t->tree->joined);
+	rp_blake3_init(&t->tree->tail);
+	return true;
+}
+
 static void run_blake3(scanner *s, block *b)
 {
-	task *t = b->task;
+	tree *t = b->task->tree;
 	uint64_t first = b->offset / RP_BLAKE3_CHUNK;
 	uint32_t value[8];
 	pthread_mutex_unlock(&s->lock);
@@ -202,7 +231,7 @@ static void run_blake3(scanner *s, block *b)
 	}
 	pthread_mutex_lock(&s->lock);
 	if (!b->last)
-		memcpy(t->values[b->offset / SCAN_BLOCK], value, sizeof value);
+		join(t, b->offset / SCAN_BLOCK, value);
 	unref(s, b);
 }
 
@@ -248,19 +277,6 @@ static bool dispatch_track(scanner *s, block *b, unsigned number)
 	return true;
 }
 
-static bool room_for_value(task *t, uint64_t i)
-{
-	if (i < t->room)
-		return true;
-	size_t room = t->stream ? 2 * (size_t)i + 64 : (size_t)(t->size / SCAN_BLOCK) + 1;
-	void *grown = rp_grow_array(t->values, room, sizeof *t->values);
-	if (grown == NULL)
-		return false;
-	t->values = grown;
-	t->room = room;
-	return true;
-}
-
 /* The block has been read: hand it to all that want its bytes. */
 static void dispatch(scanner *s, block *b)
 {
@@ -273,7 +289,7 @@ static void dispatch(scanner *s, block *b)
 	bool fits = true;
 	for (unsigned i = 0; i < ALL_TRACKS && fits; i++)
 		fits = dispatch_track(s, b, i);
-	if (fits && t->f->blake3 && (fits = room_for_value(t, b->offset / SCAN_BLOCK))) {
+	if (fits && t->f->blake3 && (fits = need_tree(t))) {
 		b->refs++;
 		push_job(s, (job){.kind = JOB_BLAKE3, .b = b}, false);
 	}
@@ -359,13 +375,18 @@ static unsigned most_blocks(const scanner *s, const task *t)
 	return s->n_threads + A_CHAIN;
 }
 
+static bool has_room(const task *t)
+{
+	return t->tree == NULL || t->next / SCAN_BLOCK < n_joined(t->tree) + SCAN_VALUES;
+}
+
 /* The file to read from: the one with the fewest blocks about. */
 static task *readable(const scanner *s)
 {
 	task *best = NULL;
 	for (unsigned i = 0; i < s->n_active; i++) {
 		task *t = s->active[i];
-		if (!t->reading && !t->all_read && t->in_flight < most_blocks(s, t) && (best == NULL || t->in_flight < best->in_flight))
+		if (!t->reading && !t->all_read && t->in_flight < most_blocks(s, t) && has_room(t) && (best == NULL || t->in_flight < best->in_flight))
 			best = t;
 	}
 	return best;
@@ -385,7 +406,6 @@ static void open_next(scanner *s)
 	f->code = RP_OK;
 	f->errnum = 0;
 	f->size = 0;
-	rp_blake3_init(&t->tail);
 	s->active[s->n_active++] = t;
 	if (f->standard_input)
 		s->stdin_busy = true;
@@ -491,7 +511,7 @@ static void clean(scanner *s)
 		}
 		if (!t->done && t->fd > STDIN_FILENO)
 			close(t->fd);
-		free(t->values);
+		free(t->tree);
 	}
 	for (unsigned i = 0; i < s->n_blocks; i++)
 		free(s->blocks[i].data);

@@ -144,18 +144,19 @@ bool scan_fill(const scanner *s, task *t, block *b, int *why)
 
 static void finish_blake3(task *t)
 {
-	rp_blake3 h;
-	rp_blake3_init(&h);
-	uint64_t full = t->tail.chunks / BLOCK_CHUNKS;
-	for (uint64_t i = 0; i < full; i++)
-		rp_blake3_push(&h, t->values[i], BLOCK_CHUNKS);
+	if (t->tree == NULL) {
+		rp_blake3_once("", 0, t->f->blake3_sum);
+		return;
+	}
+	rp_blake3 *h = &t->tree->joined;
+	const rp_blake3 *tail = &t->tree->tail;
 	/* The last block's subtrees are smaller than a block, so none of them would have been joined with one before it. */
-	memcpy(h.stack + h.n_stack, t->tail.stack, t->tail.n_stack * sizeof *h.stack);
-	h.n_stack += t->tail.n_stack;
-	h.chunks = t->tail.chunks;
-	h.n_pending = t->tail.n_pending;
-	memcpy(h.pending, t->tail.pending, t->tail.n_pending);
-	rp_blake3_final(&h, t->f->blake3_sum, RP_HASH_BYTES);
+	memcpy(h->stack + h->n_stack, tail->stack, tail->n_stack * sizeof *h->stack);
+	h->n_stack += tail->n_stack;
+	h->chunks = tail->chunks;
+	h->n_pending = tail->n_pending;
+	memcpy(h->pending, tail->pending, tail->n_pending);
+	rp_blake3_final(h, t->f->blake3_sum, RP_HASH_BYTES);
 }
 
 void scan_finish(task *t)
@@ -173,7 +174,7 @@ void scan_finish(task *t)
 		else
 			memcpy(f->sha256_sum, t->whole.sha256, RP_HASH_BYTES);
 	}
-	free(t->values);
-	t->values = NULL;
+	free(t->tree);
+	t->tree = NULL;
 	t->done = true;
 }

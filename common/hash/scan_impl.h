@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 enum { SCAN_BLOCK = 256 * 1024, SCAN_BLOCKS = 128, BLOCK_CHUNKS = SCAN_BLOCK / RP_BLAKE3_CHUNK };
+enum { SCAN_VALUES = 256 }; /* blocks a file is read ahead of the first one whose BLAKE3 is not known yet */
 enum { TRACK_WHOLE = RP_SCAN_TRACKS, ALL_TRACKS };
 /* Of a block: strands entering and leaving and one job for what lies between, a track; and BLAKE3. */
 enum { JOBS_A_BLOCK = 3 * ALL_TRACKS + 1 };
@@ -34,6 +35,13 @@ typedef struct block {
 	bool last;
 } block;
 
+typedef struct tree { /* the BLAKE3 of a file */
+	uint32_t values[SCAN_VALUES][8]; /* chaining values of full blocks but the last: block i at i % SCAN_VALUES, until it is joined */
+	bool known[SCAN_VALUES];
+	rp_blake3 joined; /* the blocks before the first whose value is not there yet */
+	rp_blake3 tail;   /* state after the last block, without what lies before it */
+} tree;
+
 typedef struct task { /* a file being scanned */
 	rp_scan_file *f;
 	int fd;
@@ -48,9 +56,7 @@ typedef struct task { /* a file being scanned */
 	block *held;      /* of a stream: a full block that may turn out to be the last */
 	strand *strands;
 	rp_scan_range whole;
-	uint32_t (*values)[8]; /* BLAKE3 chaining values of full blocks but the last */
-	size_t room;
-	rp_blake3 tail;        /* state after the last block, without what lies before it */
+	tree *tree; /* NULL: no BLAKE3 is wanted, or no block has come yet */
 } task;
 
 typedef enum job_kind { JOB_INNER, JOB_STRAND, JOB_BLAKE3 } job_kind;

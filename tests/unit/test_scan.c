@@ -110,6 +110,33 @@ static void all_hashes(void **state)
 	}
 }
 
+/* More blocks than a file is read ahead of its BLAKE3: mostly a hole, with a mark in each block so that none can take another's place. */
+static void many_blocks(void **state)
+{
+	(void)state;
+	enum { BLOCKS = 300, SIZE = BLOCKS * BLOCK + 777 };
+	unsigned char *data = calloc(1, SIZE);
+	char *path = rp_asprintf("%s/blocks", folder);
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_non_null(data);
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	for (size_t i = 0; i < BLOCKS; i++) {
+		memcpy(data + i * BLOCK + i, &i, sizeof i);
+		assert_int_equal(pwrite(fd, &i, sizeof i, (off_t)(i * BLOCK + i)), sizeof i);
+	}
+	close(fd);
+	for (unsigned threads = 1; threads <= 7; threads += 3) {
+		rp_scan_file f = {.path = path, .blake3 = true};
+		rp_scan scan = {.files = &f, .n_files = 1, .threads = threads};
+		rp_error err;
+		assert_int_equal(rp_scan_run(&scan, &err), RP_OK);
+		check_file(&f, data, SIZE);
+	}
+	unlink(path);
+	free(path);
+	free(data);
+}
+
 typedef struct feed {
 	int fd;
 	const unsigned char *data;
@@ -316,6 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_hashes),
+		cmocka_unit_test(many_blocks),
 		cmocka_unit_test(pipes),
 		cmocka_unit_test(failures),
 		cmocka_unit_test(cut_short),
