@@ -5,7 +5,7 @@
 #include "store/job.h"
 
 enum { USEFUL_BYTES = 64 << 10, MAX_EXPIRED = 6, BASE_WAIT_MS = 500, MAX_WAIT_MS = 30000, MAX_ASKED_MS = 300000, MAX_UNANSWERED = 2,
-	TRY_OTHER = 16 };
+	TRY_OTHER = 16, SLOW_RATE = 2 << 20 };
 
 /* ---- trouble with sources ---- */
 
@@ -143,7 +143,8 @@ static rp_code on_head(void *user, const rp_net_reply *r, rp_error *err)
 static bool hand_over(rp_job *job, rp_open *open)
 {
 	rp_task t = {.kind = RP_TASK_PIECE, .item = open->item, .piece = open->piece, .buffer = open->buffer,
-		.size = rp_job_piece_size(open->item, open->piece), .origin = open->mixed ? NULL : open->origin};
+		.size = rp_job_piece_size(open->item, open->piece), .origin = open->other != NULL ? NULL : open->origin, .mixed = {open->origin, open->other},
+		.past_cache = job->behind > 0.5};
 	bool ok = rp_work_put(job, &t) == RP_OK;
 	open->item->state[open->piece] = ok ? RP_PIECE_HASHING : RP_PIECE_MISSING;
 	if (ok)
@@ -189,7 +190,8 @@ static size_t take(rp_conn *c, const unsigned char *data, size_t n)
 	memcpy(open->buffer->data + gap->at, data, taken);
 	if (open->missing == size)
 		open->origin = c->place->origin;
-	open->mixed |= open->origin != c->place->origin;
+	if (open->origin != c->place->origin)
+		open->other = c->place->origin;
 	open->missing -= taken;
 	gap->at += taken;
 	if (taken < left)
@@ -251,12 +253,14 @@ static void measure(const rp_conn *c, bool fresh)
 	smooth(fresh ? &o->fresh_rate : &o->reused_rate, (double)c->bytes / seconds);
 }
 
-/* Where packets are lost by chance, the window of a connection only shrinks, and a new one is soon faster, the time to make it
- * included. Now and then the other way is tried. */
+/* Where packets are lost by chance, the window of a connection only shrinks, and a new one is faster, the time to make it included.
+ * Now and then the other way is tried. */
 static bool wants_fresh(rp_origin *o)
 {
-	bool fresh = o->fresh_rate > 1.2 * o->reused_rate && o->reused_rate > 0;
-	return o->asked++ % TRY_OTHER == TRY_OTHER - 1 && o->reused_rate > 0 ? !fresh : fresh;
+	bool fresh = o->fresh_rate > 1.2 * o->reused_rate;
+	if (o->reused_rate == 0 || o->rate > SLOW_RATE)
+		return false;
+	return o->asked++ % TRY_OTHER == TRY_OTHER - 1 ? !fresh : fresh;
 }
 
 /* The exchange ended before its time. */

@@ -77,6 +77,7 @@ bool rp_item_again(rp_job *job, rp_item *item, const rp_error *error)
 	size_t first = (size_t)(offset / RP_PIECE_BYTES), end = rp_piece_count(offset + size, RP_PIECE_BYTES);
 	rp_origin *liar = only_sender(item, first, end);
 	forget(job, item, first, end);
+	rp_whole_restart(job, item);
 	item->publishing = false;
 	if (liar != NULL && ++liar->lies >= RP_JOB_MAX_LIES)
 		rp_origin_drop(job, liar, error);

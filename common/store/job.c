@@ -106,6 +106,7 @@ static void free_item(rp_item *item)
 	free(item->found);
 	free(item->from);
 	free(item->state);
+	rp_whole_free(item);
 	free(item->alone);
 	free(item->checks);
 	pthread_mutex_destroy(&item->writing);

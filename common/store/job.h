@@ -15,9 +15,9 @@
 #include "store/part.h"
 #include "store/pieces.h"
 
-enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 4,
+enum { RP_JOB_POOL_BYTES = 32 << 20, RP_JOB_MAX_PIECE = 16 << 20, RP_JOB_MAX_CONNECTIONS = 32, RP_JOB_MAX_WORKERS = 5,
 	RP_JOB_MAX_LIES = 2, /* wrong pieces of one origin; then it is dropped */
-	RP_JOB_MAX_BUFFERS = 2 * RP_JOB_MAX_CONNECTIONS, RP_JOB_GAPS = 16, RP_JOB_LEAST_GAP = 64 << 10 };
+	RP_JOB_MAX_BUFFERS = 2 * RP_JOB_MAX_CONNECTIONS, RP_JOB_GAPS = 16, RP_JOB_LEAST_GAP = 64 << 10, RP_JOB_HELD = 6, RP_JOB_SUSPECTS = 16 };
 
 /* Where bytes come from: one a mirror. Score and trouble are counted here, for all files. */
 typedef struct rp_origin {
@@ -47,6 +47,23 @@ typedef struct rp_place {
 
 typedef enum rp_piece_state { RP_PIECE_MISSING, RP_PIECE_TAKEN, RP_PIECE_HASHING, RP_PIECE_DONE } rp_piece_state;
 
+typedef struct rp_buffer {
+	struct rp_buffer *next;
+	unsigned char *data;
+} rp_buffer;
+
+/* The hash of a file of which only that is known, over its pieces in their order, as they come. */
+typedef struct rp_whole {
+	rp_sha256 *sha;    /* NULL: not wanted */
+	size_t next;       /* pieces before it are in the hash */
+	bool busy;         /* a worker is at it */
+	struct {
+		size_t piece;
+		rp_buffer *buffer;
+	} held[RP_JOB_HELD]; /* pieces that are written and will soon be wanted: they need not be read back */
+	unsigned n_held;
+} rp_whole;
+
 typedef struct rp_item {
 	rp_part part;
 	pthread_mutex_t writing;  /* the kernel lets one in at a time anyway, and those who wait there spin */
@@ -61,17 +78,13 @@ typedef struct rp_item {
 	bool whole_known, publishing, published;
 	bool partly;              /* pieces that nobody wants count as done */
 	unsigned char whole[RP_HASH_BYTES];
+	rp_whole so_far;
 	rp_check *checks;         /* besides the whole's SHA-256; looked at before it is published */
 	size_t n_checks, at_check; /* at_check: the one that found it wrong; n_checks: the whole's did */
 	unsigned wrong;           /* how often */
 	rp_place *places;
 	size_t n_places;
 } rp_item;
-
-typedef struct rp_buffer {
-	struct rp_buffer *next;
-	unsigned char *data;
-} rp_buffer;
 
 typedef struct rp_conn rp_conn;
 
@@ -89,7 +102,7 @@ typedef struct rp_open {
 	uint64_t missing;  /* bytes */
 	uint64_t number;   /* in the order of their beginning */
 	rp_origin *origin; /* of the first bytes */
-	bool mixed;        /* some are another origin's */
+	rp_origin *other;  /* some are this one's; NULL: all are of origin */
 	rp_gap gaps[RP_JOB_GAPS];
 	unsigned n_gaps;
 } rp_open;
@@ -112,16 +125,18 @@ struct rp_conn {
 	size_t kept; /* pieces handed to the workers */
 };
 
-typedef enum rp_task_kind { RP_TASK_PIECE, RP_TASK_PUBLISH } rp_task_kind;
+typedef enum rp_task_kind { RP_TASK_PIECE, RP_TASK_WHOLE, RP_TASK_PUBLISH } rp_task_kind;
 
 typedef struct rp_task {
 	struct rp_task *next;
 	rp_task_kind kind;
 	rp_item *item;
-	size_t piece;
-	rp_buffer *buffer;
+	size_t piece, end; /* end: of RP_TASK_WHOLE, one past the last */
+	rp_buffer *buffer; /* of RP_TASK_WHOLE: NULL: read them back */
 	uint64_t size;
-	rp_origin *origin; /* NULL: more than one */
+	bool past_cache;   /* write it so */
+	rp_origin *origin; /* NULL: more than one: */
+	rp_origin *mixed[2];
 	rp_code code;      /* RP_HASH: the piece is wrong */
 	unsigned char hash[RP_HASH_BYTES];
 	rp_error error;
@@ -130,6 +145,13 @@ typedef struct rp_task {
 typedef struct rp_queue {
 	rp_task *head, *tail;
 } rp_queue;
+
+/* A wrong piece of two sources. */
+typedef struct rp_suspects {
+	const rp_item *item;
+	size_t piece;
+	rp_origin *origins[2];
+} rp_suspects;
 
 struct rp_job {
 	const rp_fetch_opts *o;
@@ -141,10 +163,12 @@ struct rp_job {
 	rp_conn conns[RP_JOB_MAX_CONNECTIONS];
 	unsigned n_conns;
 	uint64_t buffer_bytes;
-	size_t n_buffers, max_buffers;
+	size_t n_buffers, max_buffers, n_held;
 	rp_buffer *idle;
 	rp_open open[RP_JOB_MAX_BUFFERS];
 	uint64_t opened;
+	rp_suspects suspects[RP_JOB_SUSPECTS]; /* the last ones */
+	size_t n_suspects; /* ever */
 	/* workers */
 	pthread_t threads[RP_JOB_MAX_WORKERS];
 	unsigned n_threads;
@@ -157,6 +181,7 @@ struct rp_job {
 	uint64_t total, verified, received, start_ns, at_start;
 	uint64_t told_ns, told_received; /* at the last event of progress */
 	double rate;
+	double behind; /* share of the bytes that had been waiting for us, lately: above a half we are what is slow, not the network */
 	uint64_t seed; /* of the random numbers behind retries */
 	rp_code code;
 	rp_error *err;
@@ -220,6 +245,17 @@ void rp_open_leave(rp_job *job, rp_conn *c, bool keep); /* c brings no more of i
 void rp_open_settle(rp_job *job, rp_open *open, bool keep); /* when nobody brings any of it, the piece is missing again */
 void rp_open_drop(rp_job *job, rp_open *open);
 void rp_buffer_put(rp_job *job, rp_buffer *b);
+
+/* ---- whole.c ---- */
+rp_code rp_whole_begin(rp_item *item, rp_error *err);
+void rp_whole_free(rp_item *item);
+void rp_whole_restart(rp_job *job, rp_item *item); /* some of its pieces are missing again; no worker is at it */
+bool rp_whole_hold(rp_job *job, rp_item *item, size_t piece, rp_buffer *buffer); /* true: the buffer is kept for the hash */
+/* Hash what comes next if it is there. True: all of them are in the hash, or it is not wanted. */
+bool rp_whole_step(rp_job *job, rp_item *item);
+void rp_whole_done(rp_job *job, const rp_task *t);
+void rp_whole_work(rp_task *t);    /* by a worker */
+void rp_whole_compare(rp_task *t); /* by a worker, when all pieces are there */
 
 /* ---- conn.c ---- */
 /* Bring the bytes of open that nobody brings, then the pieces after it up to end. */

@@ -9,7 +9,8 @@
 static const double SPLIT_SECONDS = 0.25; /* less is over before another connection has begun */
 
 enum { RUN_SECONDS = 3, MAX_RUN_BYTES = 64 << 20, FIRST_BYTES = 1 << 20, LEAST_BYTES = 512 << 10, TELLING_BYTES = 64 << 10,
-	TICK_MS = 100, SLOW_SECONDS = 4, FAST_RATE = 200 << 20, FAST_CONNECTIONS = 2 };
+	TICK_MS = 100, SLOW_SECONDS = 4, FAST_CONNECTIONS = 2, SMOOTH_BYTES = 8 << 20,
+	WAITING_BYTES = 128 << 10, FAR_PIECES = 64 };
 
 /* ---- choosing ---- */
 
@@ -32,8 +33,8 @@ static rp_place *best_place(const rp_job *job, const rp_item *item, uint64_t now
 		const rp_origin *o = p->origin;
 		if (p->dead || o->dead || now < o->wait_ns || (p->no_ranges && p->streaming))
 			continue;
-		/* where memory is the limit, more connections only spoil the caches */
-		if (job->rate > FAST_RATE && o->active >= FAST_CONNECTIONS)
+		/* where bytes wait for us, more connections only spoil the caches */
+		if (job->behind > 0.5 && o->active >= FAST_CONNECTIONS)
 			continue;
 		double score = (o->rate > 0 ? o->rate : most) / (1 + o->active) / (1 + o->lies);
 		if (best == NULL || score > best_score) {
@@ -60,10 +61,19 @@ static bool is_free(rp_job *job, rp_item *item, size_t piece)
 
 static size_t run_length(const rp_job *job, const rp_item *item, const rp_place *place, size_t piece)
 {
+	if (job->behind > 0.5 && item->so_far.sha != NULL) /* pieces in their order need not be read back for the whole hash */
+		return 1;
 	uint64_t size = rp_job_piece_size(item, piece), bytes = (uint64_t)(place->origin->rate * RUN_SECONDS);
 	size_t most = (size_t)((bytes < MAX_RUN_BYTES ? bytes : MAX_RUN_BYTES) / size), share = (item->n_pieces - item->n_done) / (2 * job->n_conns);
 	size_t run = most < share ? most : share;
 	return run > 0 ? run : 1;
+}
+
+/* The network waits for us anyway: better for the hash of the whole, which then has the piece in memory, than for the disk. */
+static bool hash_lags(const rp_job *job, const rp_item *item, size_t piece)
+{
+	const rp_whole *w = &item->so_far;
+	return w->sha != NULL && job->behind > 0.5 && piece > w->next + RP_JOB_HELD && piece < w->next + FAR_PIECES;
 }
 
 /* Missing pieces for one request; false: none. From the front; from the back when another process works at the front. */
@@ -75,7 +85,7 @@ static bool find_run(rp_job *job, rp_item *item, const rp_place *place, size_t *
 	if (item->part.first || place->no_ranges) {
 		for (at = item->low; at < n && !is_free(job, item, at);)
 			at++;
-		if (at == n)
+		if (at == n || hash_lags(job, item, at))
 			return false;
 		*piece = at;
 		size_t most = run_length(job, item, place, at);
@@ -266,22 +276,43 @@ static void assign(rp_job *job)
 
 /* ---- what workers report ---- */
 
+static void blame(rp_job *job, rp_origin *o, const char *why)
+{
+	rp_error error;
+	if (o->dead)
+		return;
+	rp_fail(&error, RP_HASH, "%s sent wrong bytes: %s", o->shown, why);
+	if (++o->lies >= RP_JOB_MAX_LIES)
+		rp_origin_drop(job, o, &error);
+	else
+		rp_job_note(job, "%s", error.msg);
+}
+
 static void piece_wrong(rp_job *job, const rp_task *t)
 {
 	t->item->state[t->piece] = RP_PIECE_MISSING;
 	if (t->piece < t->item->low)
 		t->item->low = t->piece;
-	if (t->origin == NULL) {
-		t->item->alone[t->piece] = 1;
-		rp_job_note(job, "%s: a piece of two sources does not fit together; it is fetched again from one", t->item->part.name);
+	if (t->origin != NULL) {
+		blame(job, t->origin, t->error.msg);
 		return;
 	}
-	rp_error error;
-	rp_fail(&error, RP_HASH, "%s sent wrong bytes: %s", t->origin->shown, t->error.msg);
-	if (++t->origin->lies >= RP_JOB_MAX_LIES)
-		rp_origin_drop(job, t->origin, &error);
-	else
-		rp_job_note(job, "%s; the piece is fetched again", error.msg);
+	t->item->alone[t->piece] = 1;
+	job->suspects[job->n_suspects++ % RP_JOB_SUSPECTS] = (rp_suspects){t->item, t->piece, {t->mixed[0], t->mixed[1]}};
+	rp_job_note(job, "%s: a piece of two sources does not fit together; it is fetched again from one", t->item->part.name);
+}
+
+/* One of two brought alone what was wrong when both did: it was the other. */
+static void name_liar(rp_job *job, const rp_task *t)
+{
+	for (size_t i = 0; i < RP_JOB_SUSPECTS; i++) {
+		rp_suspects *s = &job->suspects[i];
+		if (s->item != t->item || s->piece != t->piece)
+			continue;
+		if (s->origins[0] == t->origin || s->origins[1] == t->origin)
+			blame(job, s->origins[s->origins[0] == t->origin], "a piece that it sent a part of was wrong, and right without it");
+		s->item = NULL;
+	}
 }
 
 static void piece_right(rp_job *job, const rp_task *t)
@@ -295,14 +326,21 @@ static void piece_right(rp_job *job, const rp_task *t)
 	if (t->origin != NULL) {
 		t->origin->bytes += t->size;
 		t->origin->fails = 0;
+		if (item->alone[t->piece])
+			name_liar(job, t);
 	}
 }
 
 static void take_results(rp_job *job)
 {
 	for (rp_task *t; (t = rp_work_take(job)) != NULL; free(t)) {
+		if (t->kind == RP_TASK_WHOLE) {
+			rp_whole_done(job, t);
+			continue;
+		}
 		if (t->kind == RP_TASK_PIECE) {
-			rp_buffer_put(job, t->buffer);
+			if (t->code != RP_OK || t->origin == NULL || !rp_whole_hold(job, t->item, t->piece, t->buffer))
+				rp_buffer_put(job, t->buffer);
 			if (t->code == RP_OK)
 				piece_right(job, t);
 			else if (t->code == RP_HASH)
@@ -332,7 +370,7 @@ static bool publish(rp_job *job)
 	for (size_t i = 0; i < job->n_items; i++) {
 		rp_item *item = job->items[i];
 		all &= item->published;
-		if (item->n_done < item->n_pieces || item->publishing)
+		if (!rp_whole_step(job, item) || item->n_done < item->n_pieces || item->publishing)
 			continue;
 		item->publishing = true;
 		if (rp_work_put(job, &(rp_task){.kind = RP_TASK_PUBLISH, .item = item}) != RP_OK)
@@ -377,6 +415,17 @@ static int wait_ms(const rp_job *job)
 	return (int)(least / 1000000) + 1;
 }
 
+static rp_code receive(rp_job *job, rp_error *err)
+{
+	uint64_t before = job->received, active = 0;
+	for (size_t i = 0; i < job->n_origins; i++)
+		active += job->origins[i]->active;
+	rp_code rc = rp_net_poll(job->net, wait_ms(job), err);
+	double got = (double)(job->received - before), weight = got / (got + SMOOTH_BYTES);
+	job->behind += weight * ((got >= (double)(active * WAITING_BYTES)) - job->behind);
+	return rc;
+}
+
 static rp_code step(rp_job *job, rp_error *err)
 {
 	assign(job);
@@ -385,7 +434,7 @@ static rp_code step(rp_job *job, rp_error *err)
 	if (job->code != RP_OK)
 		return job->code;
 	if (job->net != NULL)
-		return rp_net_poll(job->net, wait_ms(job), err);
+		return receive(job, err);
 	struct timespec tick = {0, 5000000};
 	nanosleep(&tick, NULL);
 	return RP_OK;
@@ -434,7 +483,10 @@ rp_code rp_job_run(rp_job *job, rp_error *err)
 	job->n_conns = job->o->connections < RP_JOB_MAX_CONNECTIONS ? job->o->connections : RP_JOB_MAX_CONNECTIONS;
 	for (unsigned i = 0; i < job->n_conns; i++)
 		job->conns[i].job = job;
-	rc = rp_work_start(job, err);
+	for (size_t i = 0; i < job->n_items && rc == RP_OK; i++)
+		rc = rp_whole_begin(job->items[i], err);
+	if (rc == RP_OK)
+		rc = rp_work_start(job, err);
 	if (rc != RP_OK)
 		return rc;
 	while (job->code == RP_OK) {

@@ -35,7 +35,7 @@ static rp_buffer *get_buffer(rp_job *job)
 {
 	rp_buffer *b = NULL;
 	if (job->idle == NULL && job->n_buffers < job->max_buffers && (b = rp_alloc(sizeof *b)) != NULL) {
-		b->data = malloc((size_t)job->buffer_bytes); /* its pages come with what is written to them */
+		b->data = aligned_alloc(RP_PART_ALIGN, (size_t)(job->buffer_bytes + RP_PART_ALIGN - 1) / RP_PART_ALIGN * RP_PART_ALIGN);
 		if (b->data != NULL) {
 			job->n_buffers++;
 			return b;

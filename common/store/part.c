@@ -10,13 +10,15 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/folder.h"
 
-/* The journal: a head (magic, size, pieces; 64 bytes), then records of 40 bytes: SHA-256, check. Numbers are little-endian. */
+/* The journal: a head (magic, size, pieces, 1 when it is shared; 64 bytes), then records of 40 bytes: SHA-256, check. Numbers are
+ * little-endian. */
 static const char magic[8] = "rpjrnl1\n";
-enum { HEAD = 64, RECORD = RP_HASH_BYTES + 8 };
+enum { HEAD = 64, SHARED = 24, RECORD = RP_HASH_BYTES + 8 };
 
 static void put64(unsigned char *out, uint64_t v)
 {
@@ -85,6 +87,21 @@ static rp_code cannot(const rp_part *p, const char *what, rp_error *err)
 	return rp_fail_errno(err, RP_WRITE, errno, "%s: cannot %s (%s)", p->path, what, p->part_name);
 }
 
+/* The same file once more, for writes past the page cache. */
+static void open_direct(rp_part *p)
+{
+#if defined(O_DIRECT)
+	struct stat st;
+	p->direct = openat(p->folder, p->part_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT);
+	if (p->direct >= 0 && (fstat(p->direct, &st) != 0 || st.st_dev != p->device || st.st_ino != p->inode)) {
+		close(p->direct);
+		p->direct = -1;
+	}
+#else
+	(void)p;
+#endif
+}
+
 static rp_code open_bytes(rp_part *p, bool *fresh, rp_error *err)
 {
 	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
@@ -103,7 +120,30 @@ static rp_code open_bytes(rp_part *p, bool *fresh, rp_error *err)
 	p->first = flock(p->fd, LOCK_EX | LOCK_NB) == 0; /* only to share the work well; nothing depends on it */
 	if ((uint64_t)st.st_size != p->size && ftruncate(p->fd, (off_t)p->size) != 0)
 		return cannot(p, "make a partial file", err);
+	open_direct(p);
 	return RP_OK;
+}
+
+/* Who opens a journal that others have open marks it for them. Everybody holds a shared lock, whoever was alone for a moment an
+ * exclusive one; where locks cannot be had it is marked too. */
+static rp_code mark_journal(rp_part *p, unsigned char head[HEAD], rp_error *err)
+{
+	bool alone = flock(p->journal, LOCK_EX | LOCK_NB) == 0;
+	if (alone) {
+		rp_code rc = pwrite_all(p->journal, head, HEAD, 0, p->path, err);
+		flock(p->journal, LOCK_SH);
+		return rc;
+	}
+	for (int i = 0; flock(p->journal, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK && i < 100; i++)
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	head[SHARED] = 1;
+	return pwrite_all(p->journal, head, HEAD, 0, p->path, err);
+}
+
+bool rp_part_shared(const rp_part *p)
+{
+	unsigned char mark;
+	return p->journal < 0 || !pread_all(p->journal, &mark, 1, SHARED) || mark != 0;
 }
 
 static rp_code open_journal(rp_part *p, bool fresh, rp_error *err)
@@ -115,7 +155,7 @@ static rp_code open_journal(rp_part *p, bool fresh, rp_error *err)
 	p->journal = openat(p->folder, p->journal_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
 	if (p->journal < 0)
 		return cannot(p, "make a journal", err);
-	if (!fresh && pread_all(p->journal, found, HEAD, 0) && memcmp(found, head, HEAD) == 0)
+	if (!fresh && pread_all(p->journal, found, HEAD, 0) && memcmp(found, head, SHARED) == 0)
 		fresh = false;
 	else
 		fresh = true;
@@ -123,7 +163,7 @@ static rp_code open_journal(rp_part *p, bool fresh, rp_error *err)
 		return cannot(p, "clear the journal", err);
 	if (ftruncate(p->journal, (off_t)(HEAD + (uint64_t)RECORD * p->n_pieces)) != 0)
 		return cannot(p, "make a journal", err);
-	return pwrite_all(p->journal, head, HEAD, 0, p->path, err);
+	return mark_journal(p, head, err);
 }
 
 rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name, const void *key, size_t key_len, uint64_t size,
@@ -134,7 +174,7 @@ rp_code rp_part_open(rp_part *p, int folder, const char *shown, const char *name
 	bool fresh;
 	memset(p, 0, sizeof *p);
 	p->folder = folder;
-	p->fd = p->journal = -1;
+	p->fd = p->journal = p->direct = -1;
 	p->size = size;
 	p->n_pieces = n_pieces;
 	rp_sha256_once(key, key_len, digest);
@@ -168,7 +208,7 @@ rp_code rp_part_open_file(rp_part *p, int folder, const char *shown, const char 
 	p->size = size;
 	p->n_pieces = n_pieces;
 	p->first = true;
-	p->fd = p->journal = -1;
+	p->fd = p->journal = p->direct = -1;
 	p->path = *shown != '\0' ? rp_asprintf("%s/%s", shown, name) : rp_strdup(name);
 	p->part_name = rp_strdup(name);
 	if (p->path == NULL || p->part_name == NULL) {
@@ -193,11 +233,13 @@ void rp_part_close(rp_part *p)
 		close(p->fd);
 	if (p->path != NULL && p->journal >= 0)
 		close(p->journal);
+	if (p->path != NULL && p->direct >= 0)
+		close(p->direct);
 	free(p->path);
 	free(p->part_name);
 	free(p->journal_name);
 	memset(p, 0, sizeof *p);
-	p->fd = p->journal = -1;
+	p->fd = p->journal = p->direct = -1;
 }
 
 rp_code rp_part_room(const rp_part *p, uint64_t *wanted, uint64_t *free_bytes, rp_error *err)
@@ -252,14 +294,31 @@ rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HAS
 	return pwrite_all(p->journal, record, RECORD, HEAD + (uint64_t)RECORD * piece, p->path, err);
 }
 
-rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, const unsigned char hash[RP_HASH_BYTES],
+size_t rp_part_write_past_cache(rp_part *p, uint64_t offset, const void *data, size_t n)
+{
+	size_t done = 0;
+	if (p->direct < 0 || (uintptr_t)data % RP_PART_ALIGN != 0 || offset % RP_PART_ALIGN != 0)
+		return 0;
+	for (n -= n % RP_PART_ALIGN; done < n;) {
+		ssize_t k = pwrite(p->direct, (const char *)data + done, n - done, (off_t)(offset + done));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0 || k % RP_PART_ALIGN != 0)
+			break;
+		done += (size_t)k;
+	}
+	return done;
+}
+
+rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, size_t written, const unsigned char hash[RP_HASH_BYTES],
 	rp_error *err)
 {
-	rp_code rc = pwrite_all(p->fd, data, n, offset, p->path, err);
+	rp_code rc = pwrite_all(p->fd, (const char *)data + written, n - written, offset + written, p->path, err);
 	if (rc != RP_OK)
 		return rc;
 #if defined(__linux__)
-	sync_file_range(p->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE); /* so that little is left for the fsync at the end */
+	if (written < n)
+		sync_file_range(p->fd, (off_t)(offset + written), (off_t)(n - written), SYNC_FILE_RANGE_WRITE); /* so that little is left for fsync */
 #endif
 	return rp_part_record(p, piece, hash, err);
 }

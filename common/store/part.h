@@ -13,7 +13,7 @@
 
 #include "hash/hash.h"
 
-enum { RP_PART_KEY = 12 }; /* hexadecimal digits of KEY */
+enum { RP_PART_KEY = 12, /* hexadecimal digits of KEY */ RP_PART_ALIGN = 4096 };
 
 typedef struct rp_part {
 	int folder;   /* not owned */
@@ -29,6 +29,7 @@ typedef struct rp_part {
 	bool boot_known;
 	bool created; /* by this process */
 	bool first; /* no other process has it open: it may take pieces from the front */
+	int direct; /* the same file for writes past the page cache; below 0: there are none */
 } rp_part;
 
 typedef enum rp_record { RP_RECORD_NONE, RP_RECORD_UNSURE, RP_RECORD_SURE } rp_record;
@@ -45,9 +46,14 @@ rp_code rp_part_room(const rp_part *p, uint64_t *wanted, uint64_t *free_bytes, r
 rp_code rp_part_reserve(rp_part *p, rp_error *err);
 /* What the journal says of a piece. SURE: it is there, with this hash. UNSURE: it was; read it and compare. */
 rp_record rp_part_lookup(const rp_part *p, size_t piece, unsigned char hash[RP_HASH_BYTES]);
-/* Thread-safe: write a piece's bytes, then its record. */
-rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, const unsigned char hash[RP_HASH_BYTES],
+/* Thread-safe: write a piece's bytes after the first `written`, which are there, then its record. */
+rp_code rp_part_write(rp_part *p, size_t piece, uint64_t offset, const void *data, size_t n, size_t written, const unsigned char hash[RP_HASH_BYTES],
 	rp_error *err);
+/* Thread-safe: as many of the bytes as can be straight from memory to the disk, without a copy and without room in the page cache; data and
+ * offset at multiples of RP_PART_ALIGN. Returns how many; what is wrong shows when the rest is written. */
+size_t rp_part_write_past_cache(rp_part *p, uint64_t offset, const void *data, size_t n);
+/* Another process has had the part open since this one opened it, or may have: then bytes may have changed since they were written. */
+bool rp_part_shared(const rp_part *p);
 /* Only the record: the bytes are there and were compared; or (NULL) they are not. */
 rp_code rp_part_record(rp_part *p, size_t piece, const unsigned char hash[RP_HASH_BYTES], rp_error *err);
 rp_code rp_part_read(const rp_part *p, uint64_t offset, void *data, size_t n, rp_error *err);

@@ -238,7 +238,7 @@ static rp_code copy_same(rp_job *job, rp_item *item, int fd, unsigned char *scra
 		rp_sha256_once(scratch, size, hash); /* the owner may have changed it between the looks */
 		if (memcmp(hash, item->pieces[i].sha256, RP_HASH_BYTES) != 0)
 			continue;
-		rc = rp_part_write(&item->part, i, rp_job_piece_offset(item, i), scratch, size, hash, err);
+		rc = rp_part_write(&item->part, i, rp_job_piece_offset(item, i), scratch, size, 0, hash, err);
 		if (rc == RP_OK)
 			rc = record(job, item, i, err);
 	}
@@ -272,7 +272,7 @@ static rp_code take_unknown(rp_job *job, rp_item *item, int fd, unsigned char *s
 		if (!read_at(fd, scratch, size, rp_job_piece_offset(item, i)))
 			break;
 		rp_sha256_once(scratch, size, item->found[i]);
-		rc = rp_part_write(&item->part, i, rp_job_piece_offset(item, i), scratch, size, item->found[i], err);
+		rc = rp_part_write(&item->part, i, rp_job_piece_offset(item, i), scratch, size, 0, item->found[i], err);
 		if (rc == RP_OK) {
 			rp_job_piece_done(job, item, i);
 			job->at_start += size;

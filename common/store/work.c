@@ -30,6 +30,7 @@ static rp_task *pop(rp_queue *q)
 static void do_piece(rp_task *t)
 {
 	rp_item *item = t->item;
+	unsigned char there[RP_HASH_BYTES];
 	rp_sha256_once(t->buffer->data, (size_t)t->size, t->hash);
 	if (item->pieces != NULL && memcmp(t->hash, item->pieces[t->piece].sha256, RP_HASH_BYTES) != 0) {
 		char a[RP_HASH_HEX], b[RP_HASH_HEX];
@@ -37,50 +38,30 @@ static void do_piece(rp_task *t)
 			rp_hex(a, t->hash, RP_HASH_BYTES), rp_hex(b, item->pieces[t->piece].sha256, RP_HASH_BYTES));
 		return;
 	}
+	if (rp_part_lookup(&item->part, t->piece, there) == RP_RECORD_SURE &&
+		(item->pieces == NULL || memcmp(there, t->hash, RP_HASH_BYTES) == 0)) { /* another process was first: verified bytes stay */
+		memcpy(t->hash, there, RP_HASH_BYTES);
+		t->origin = NULL;
+		t->size = 0; /* none of these bytes are used */
+		return;
+	}
+	uint64_t offset = rp_job_piece_offset(item, t->piece);
+	size_t written = t->past_cache ? rp_part_write_past_cache(&item->part, offset, t->buffer->data, (size_t)t->size) : 0;
 	pthread_mutex_lock(&item->writing);
-	t->code = rp_part_write(&item->part, t->piece, rp_job_piece_offset(item, t->piece), t->buffer->data, (size_t)t->size, t->hash,
-		&t->error);
+	t->code = rp_part_write(&item->part, t->piece, offset, t->buffer->data, (size_t)t->size, written, t->hash, &t->error);
 	pthread_mutex_unlock(&item->writing);
-}
-
-static rp_code hash_whole(rp_item *item, unsigned char out[RP_HASH_BYTES], rp_error *err)
-{
-	enum { BLOCK = 256 << 10 };
-	rp_sha256 *h;
-	unsigned char *block = rp_alloc(BLOCK);
-	rp_code rc = block != NULL ? rp_sha256_new(&h, err) : rp_no_memory(err, BLOCK, "hashing");
-	if (rc != RP_OK) {
-		free(block);
-		return rc;
-	}
-	for (uint64_t at = 0; rc == RP_OK && at < item->size;) {
-		size_t n = item->size - at < BLOCK ? (size_t)(item->size - at) : BLOCK;
-		rc = rp_part_read(&item->part, at, block, n, err);
-		if (rc == RP_OK)
-			rp_sha256_update(h, block, n);
-		at += n;
-	}
-	rp_sha256_final(h, out);
-	rp_sha256_free(h);
-	free(block);
-	return rc;
 }
 
 static void do_publish(rp_task *t)
 {
 	rp_item *item = t->item;
-	char a[RP_HASH_HEX], b[RP_HASH_HEX];
 	if (item->partly) {
 		t->code = rp_part_expose(&item->part, &t->error);
 		return;
 	}
 	t->code = rp_item_check(item, &t->error);
-	if (t->code == RP_OK && item->whole_known && item->pieces == NULL) {
-		t->code = hash_whole(item, t->hash, &t->error);
-		if (t->code == RP_OK && memcmp(t->hash, item->whole, RP_HASH_BYTES) != 0)
-			t->code = rp_fail(&t->error, RP_HASH, "%s: the file has sha256 %s, expected %s", item->part.path,
-				rp_hex(a, t->hash, RP_HASH_BYTES), rp_hex(b, item->whole, RP_HASH_BYTES));
-	}
+	if (t->code == RP_OK && item->so_far.sha != NULL)
+		rp_whole_compare(t);
 	if (t->code == RP_OK)
 		t->code = rp_part_publish(&item->part, &t->error);
 }
@@ -100,6 +81,8 @@ static void *work(void *user)
 		pthread_mutex_unlock(&job->lock);
 		if (t->kind == RP_TASK_PIECE)
 			do_piece(t);
+		else if (t->kind == RP_TASK_WHOLE)
+			rp_whole_work(t);
 		else
 			do_publish(t);
 		pthread_mutex_lock(&job->lock);
@@ -114,7 +97,7 @@ static void *work(void *user)
 rp_code rp_work_start(rp_job *job, rp_error *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned wanted = cores < 1 ? 1 : cores > RP_JOB_MAX_WORKERS ? RP_JOB_MAX_WORKERS : (unsigned)cores;
+	unsigned wanted = cores < 1 ? 2 : cores >= RP_JOB_MAX_WORKERS ? RP_JOB_MAX_WORKERS : (unsigned)cores + 1; /* one may wait for the disk */
 	for (job->n_threads = 0; job->n_threads < wanted; job->n_threads++) {
 		int failed = pthread_create(&job->threads[job->n_threads], NULL, work, job);
 		if (failed && job->n_threads == 0)

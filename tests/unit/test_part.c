@@ -61,7 +61,7 @@ static void write_piece(rp_part *part, size_t i)
 	size_t n = i == PIECES - 1 ? SIZE - i * PIECE : PIECE;
 	memset(data, (int)('a' + i), sizeof data);
 	rp_sha256_once(data, n, hash);
-	assert_int_equal(rp_part_write(part, i, i * PIECE, data, n, hash, NULL), RP_OK);
+	assert_int_equal(rp_part_write(part, i, i * PIECE, data, n, 0, hash, NULL), RP_OK);
 }
 
 static size_t entries(const place *p)
@@ -257,6 +257,52 @@ static rp_code repair(const place *p, const char *list, rp_error *err)
 	return rc;
 }
 
+/* Others that have the part open, now or meanwhile, may have changed what was written. */
+static void test_shared_is_noticed(void **state)
+{
+	const place *p = *state;
+	rp_part one = opened(p, "k");
+	assert_false(rp_part_shared(&one));
+	rp_part two = opened(p, "k");
+	assert_true(rp_part_shared(&one) && rp_part_shared(&two));
+	rp_part_close(&two);
+	assert_true(rp_part_shared(&one)); /* it was */
+	rp_part_close(&one);
+	one = opened(p, "k");
+	assert_false(rp_part_shared(&one));
+	two = opened(p, "k");
+	rp_part_close(&one);
+	one = opened(p, "k"); /* the other is still there */
+	assert_true(rp_part_shared(&one));
+	rp_part_close(&two);
+	rp_part_close(&one);
+}
+
+/* Whatever of it goes past the cache, the rest by the usual way: the bytes are there. */
+static void test_past_the_cache(void **state)
+{
+	const place *p = *state;
+	enum { N = 3 * RP_PART_ALIGN + 100 };
+	unsigned char *data = aligned_alloc(RP_PART_ALIGN, 4 * RP_PART_ALIGN), hash[RP_HASH_BYTES], back[N];
+	rp_part part;
+	assert_non_null(data);
+	for (size_t i = 0; i < N; i++)
+		data[i] = (unsigned char)(i * 31 + i / 256);
+	rp_sha256_once(data, N, hash);
+	assert_int_equal(rp_part_open(&part, p->fd, p->path, "f.bin", "k", 1, N, 1, NULL), RP_OK);
+	size_t done = rp_part_write_past_cache(&part, 0, data, N);
+	assert_true(done == 0 || done == 3 * RP_PART_ALIGN);
+	assert_int_equal(rp_part_write_past_cache(&part, 0, data + 1, 2 * RP_PART_ALIGN), 0);
+	assert_int_equal(rp_part_write_past_cache(&part, 1, data, 2 * RP_PART_ALIGN), 0);
+	assert_int_equal(rp_part_write(&part, 0, 0, data, N, done, hash, NULL), RP_OK);
+	assert_int_equal(rp_part_read(&part, 0, back, N, NULL), RP_OK);
+	assert_memory_equal(back, data, N);
+	assert_int_equal(rp_part_lookup(&part, 0, hash), RP_RECORD_SURE);
+	rp_part_discard(&part);
+	rp_part_close(&part);
+	free(data);
+}
+
 static void test_repair(void **state)
 {
 	const place *p = *state;
@@ -298,6 +344,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_links_are_not_followed, make_place, remove_place),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test_setup_teardown(test_shared_is_noticed, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_past_the_cache, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_repair, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
