@@ -1,6 +1,8 @@
 /* What a fetch may still reach after it began. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "fetch.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +13,7 @@
 #include "store/seeds.h"
 #include "store/store.h"
 
-enum { MAX_PATHS = 64 };
+enum { MAX_PATHS = 64, MAX_DEPTH = 8 };
 
 typedef struct paths {
 	const char *v[MAX_PATHS];
@@ -50,12 +52,49 @@ static void add_system(paths *p)
 		add_owned(p, rp_asprintf("%s/.netrc", home));
 }
 
+static bool has(const paths *p, const char *path)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (strcmp(p->v[i], path) == 0)
+			return true;
+	return false;
+}
+
+/* Caches have links to files elsewhere: where these lie may be read. */
+static void add_links(paths *p, const char *folder, unsigned depth)
+{
+	DIR *dir = depth < MAX_DEPTH ? opendir(folder) : NULL;
+	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+		struct stat st;
+		char *path = e->d_name[0] != '.' ? rp_asprintf("%s/%s", folder, e->d_name) : NULL, *real = NULL, *slash;
+		bool there = path != NULL && lstat(path, &st) == 0;
+		if (there && S_ISDIR(st.st_mode))
+			add_links(p, path, depth + 1);
+		else if (there && S_ISLNK(st.st_mode))
+			real = realpath(path, NULL);
+		free(path);
+		if (real == NULL || stat(real, &st) != 0 || !S_ISREG(st.st_mode) || (slash = strrchr(real, '/')) == NULL) {
+			free(real);
+			continue;
+		}
+		slash[slash == real] = '\0';
+		if (has(p, real))
+			free(real);
+		else
+			add_owned(p, real);
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
 static rp_code add_sources(const fetch_state *s, const char *source, paths *p, rp_error *err)
 {
 	char **roots, *data;
 	size_t n;
-	if (source != NULL && rp_is_local(source))
-		add_owned(p, rp_local_path(source));
+	char *local = source != NULL && rp_is_local(source) ? rp_local_path(source) : NULL;
+	if (local != NULL)
+		add_links(p, local, 0);
+	add_owned(p, local);
 	for (size_t i = 0; i < s->o.mirrors.n && i < 16; i++)
 		if (rp_is_local(s->o.mirrors.v[i]))
 			add_owned(p, rp_local_path(s->o.mirrors.v[i]));
@@ -83,9 +122,7 @@ static void add_repaired(const fetch_state *s, paths *p)
 		char *copy = path != NULL ? rp_strndup(path + 1, n - (size_t)(path + 1 - line)) : NULL, *slash = copy != NULL ? strrchr(copy, '/') : NULL;
 		if (slash != NULL)
 			slash[slash == copy] = '\0';
-		bool known = copy == NULL;
-		for (size_t i = 0; i < p->n && !known; i++)
-			known = strcmp(p->v[i], slash != NULL ? copy : ".") == 0;
+		bool known = copy == NULL || has(p, slash != NULL ? copy : ".");
 		if (known)
 			free(copy);
 		else if (slash != NULL)

@@ -9,6 +9,7 @@
 #include "model/json.h"
 #include "store/hub.h"
 #include "store/seeds.h"
+#include "store/tally.h"
 
 enum { MAX_LIST_BYTES = 16 << 20, MAX_FILES = 20000, FILES_OF_OTHERS = 96, FILES_EACH = 3, LEAST_GROUP = 16 };
 
@@ -31,40 +32,6 @@ typedef struct group {
 	rp_seeds seeds;
 	bool seeds_known;
 } group;
-
-/* What is told of a group counts for all. */
-typedef struct tally {
-	const rp_fetch_opts *o;
-	uint64_t total, verified, received, at_start; /* of the groups before */
-	uint64_t later;                               /* bytes of those to come */
-	rp_fetch_event last;
-} tally;
-
-static void on_event(void *user, const rp_fetch_event *event)
-{
-	tally *t = user;
-	rp_fetch_event e = *event;
-	if (e.kind == RP_FETCH_PROGRESS || e.kind == RP_FETCH_PLAN) {
-		t->last = e;
-		e.total += t->total + t->later;
-		e.verified += t->verified;
-		e.received += t->received;
-		e.at_start += t->at_start;
-		if (e.kind == RP_FETCH_PLAN && t->later > 0)
-			return; /* the last one has all */
-	}
-	if (t->o->event != NULL)
-		t->o->event(t->o->user, &e);
-}
-
-static void next_group(tally *t)
-{
-	t->total += t->last.total;
-	t->verified += t->last.verified;
-	t->received += t->last.received;
-	t->at_start += t->last.at_start;
-	t->last = (rp_fetch_event){.kind = RP_FETCH_PROGRESS};
-}
 
 /* ---- the list ---- */
 
@@ -258,19 +225,19 @@ static size_t files_at_once(void)
 static rp_code fetch_entries(rp_hub *h, const char *commit, entry *v, size_t n)
 {
 	size_t most = files_at_once();
-	tally t = {.o = h->o};
+	rp_tally t = {.o = h->o};
 	rp_code rc = RP_OK;
 	for (size_t i = 0; i < n; i++)
 		t.later += v[i].size != RP_NET_UNKNOWN ? v[i].size : 0;
 	for (size_t first = 0; first < n && rc == RP_OK; first += most) {
-		group g = {.h = h, .o = h->own, .commit = commit, .v = v + first, .n = n - first < most ? n - first : most};
-		g.o.event = on_event;
-		g.o.user = &t;
+		group g = {.h = h, .o = rp_tally_opts(&t, &h->own), .commit = commit, .v = v + first, .n = n - first < most ? n - first : most};
 		for (size_t i = 0; i < g.n; i++)
 			t.later -= g.v[i].size != RP_NET_UNKNOWN ? g.v[i].size : 0;
 		rc = fetch_group(&g);
-		next_group(&t);
+		rp_tally_next(&t);
 	}
+	if (rc == RP_OK)
+		rp_tally_end(&t);
 	return rc;
 }
 

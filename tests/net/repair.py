@@ -1,4 +1,5 @@
 """Local sources, lists of pieces and of ranges."""
+import json
 import os
 import shutil
 import subprocess
@@ -38,6 +39,35 @@ def local_folder(lab):
         r = lab.fetch(source, '-o', lab.target('copy')).ends(OK)
     same(r.out, lab.target('copy') + '\n', 'standard output')
     same(sorted(os.listdir(lab.target('copy'))), ['a.bin', 'b.bin'], 'files')
+
+
+@test
+def local_folder_with_folders(lab):
+    """All files at their places, those behind links too, and one plan for all; a link to a folder is not followed."""
+    source, total = lab.path('source'), 0
+    os.makedirs(os.path.join(source, 'one', 'two'))
+    os.mkdir(lab.path('elsewhere'))
+    shutil.copyfile(lab.data.small, lab.path('elsewhere', 'x'))
+    for name in ('a.bin', 'one/b.bin', 'one/two/c.bin'):
+        shutil.copyfile(lab.data.small, os.path.join(source, name))
+        total += os.path.getsize(lab.data.small)
+    os.symlink(lab.data.medium, os.path.join(source, 'one', 'link.bin'))
+    total += os.path.getsize(lab.data.medium)
+    os.symlink(lab.path('elsewhere'), os.path.join(source, 'outside'))
+    events = [json.loads(line) for line in lab.fetch(source, '--dry-run', '--json').ends(OK).out.splitlines()]
+    same([(e['needed'], e['present'], e['fetch']) for e in events if e['type'] == 'plan'], [(total, 0, total)], 'plans')
+    for args, out in ((('-o', lab.target('copy')), lab.target('copy')), ((), os.path.join(lab.store, 'models', 'source'))):
+        with Guard(lab):
+            r = lab.fetch(source, '--json', *args).ends(OK)
+        events = [json.loads(line) for line in r.out.splitlines()]
+        same(sorted(os.path.join(at, n) for at, _, names in os.walk(out) for n in names),
+            [os.path.join(out, n) for n in ('a.bin', 'one/b.bin', 'one/link.bin', 'one/two/c.bin')], 'files')
+        same(sha256(os.path.join(out, 'one/link.bin')), sha256(lab.data.medium), 'what a link leads to')
+        same({e['total'] for e in events if e['type'] == 'progress'}, {total}, 'totals of progress')
+    shutil.rmtree(os.path.join(lab.store, 'models', 'source'))
+    os.symlink(lab.path('elsewhere'), os.path.join(lab.store, 'models', 'source'))
+    with Guard(lab):
+        lab.fetch(source).ends(READ, 'link')
 
 
 def bad_pieces(lab, path, *args):
