@@ -16,7 +16,8 @@
 static rp_code confine(const plan_state *s, rp_error *err)
 {
 	const char *const read[] = {"/"};
-	bool described = s->o.ranges || (strcmp(s->o.device, "gpu") != 0 && s->o.device[strspn(s->o.device, "0123456789")] != '\0');
+	bool named = s->o.ranges || s->o.planid || s->o.split != 0; /* no device is asked */
+	bool described = named || (strcmp(s->o.device, "gpu") != 0 && s->o.device[strspn(s->o.device, "0123456789")] != '\0');
 	rp_confined got;
 	return described ? rp_confine(&(rp_confinement){.read = read, .n_read = 1}, &got, err) : RP_OK;
 }
@@ -30,8 +31,10 @@ static rp_code run(plan_state *s, int argc, char **argv, rp_error *err)
 		return rc;
 	if (s->parsed.action != RP_ACTION_RUN)
 		return rp_action_text(&plan_program, &s->parsed, rp_term_width(STDOUT_FILENO), &s->out, err);
-	if (s->o.describe && (s->parsed.operands.n > 0 || s->o.explain || s->o.ranges || s->o.stage != NULL))
+	if (s->o.describe && (s->parsed.operands.n > 0 || s->o.explain || s->o.ranges || s->o.planid || s->o.split != 0 || s->o.stage != NULL))
 		return rp_fail(err, RP_USAGE, "--describe-device stands alone: it is about a device, not about a model");
+	if (s->o.ranges + s->o.planid + (s->o.split != 0) > 1)
+		return rp_fail(err, RP_USAGE, "--ranges, --split and --planid stand alone: give one of them");
 	bool remote = s->parsed.operands.n > 0 && rp_net_is_http(s->parsed.operands.v[0]);
 	if (remote)
 		rc = plan_open_model(s, err); /* after that the network is given up like the rest */
@@ -39,11 +42,13 @@ static rp_code run(plan_state *s, int argc, char **argv, rp_error *err)
 		rc = confine(s, err);
 	if (rc != RP_OK || s->o.describe)
 		return rc == RP_OK ? plan_describe(s, err) : rc;
+	if (s->o.planid)
+		return plan_planid(s, err);
 	if (!remote)
 		rc = plan_open_model(s, err);
 	if (rc != RP_OK)
 		return rc;
-	return s->o.ranges ? plan_ranges(s, err) : plan_make(s, err);
+	return s->o.split != 0 ? plan_split(s, err) : s->o.ranges ? plan_ranges(s, err) : plan_make(s, err);
 }
 
 static void write_error_json(const rp_error *e, rp_buf *out)

@@ -8,10 +8,10 @@
 #include "plan/plan.h"
 
 typedef struct plan_cmd_opts {
-	const char *device, *stage;
-	uint64_t ctx, batch, depth;
+	const char *device, *stage, *memory, *speed, *id;
+	uint64_t ctx, batch, depth, split, split_at;
 	int variant, kv;
-	bool explain, describe, ranges;
+	bool explain, describe, ranges, planid;
 	bool quiet, json;
 } plan_cmd_opts;
 
@@ -34,6 +34,8 @@ rp_code plan_open_remote(const char *url, rp_model **out, rp_error *err);
 rp_code plan_device(const plan_state *s, rp_plan_device *out, rp_error *err); /* --device: a file or one that is here */
 rp_code plan_make(plan_state *s, rp_error *err);
 rp_code plan_ranges(plan_state *s, rp_error *err);
+rp_code plan_split(plan_state *s, rp_error *err);
+rp_code plan_planid(plan_state *s, rp_error *err);
 rp_code plan_describe(plan_state *s, rp_error *err);
 
 #endif

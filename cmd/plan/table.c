@@ -14,6 +14,11 @@ static const rp_opt table[] = {
 	{.name = "ranges", .group = "What to do", .help = "print the byte ranges that a stage needs, for reploid-fetch --ranges -", AT(ranges),
 		.more = "Of a model in one file. Layers are told by the names of tensors, so it works for any family. The header is among the "
 			"ranges, so that what was fetched can be read."},
+	{.name = "split", .kind = RP_OPT_UINT, .lo = 1, .hi = 64, .group = "What to do", .arg = "N", .help = "propose layers for N devices, in their order",
+		AT(split), .more = "As JSON, with --explain as a table. The split fits --memory, and its slowest stage is as fast as can be."},
+	{.name = "planid", .group = "What to do", .help = "print the id of the plan that splits a model in two stages", AT(planid),
+		.more = "As peers of the original system compute it. With --explain the canonical text it is the digest of comes first. Of a "
+			"model in RDRR form the manifest is enough."},
 	{.name = "describe-device", .group = "What to do", .help = "print what the driver says of the device, for --device elsewhere", AT(describe)},
 
 	{.name = "device", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Plan", .arg = "gpu|N|FILE", .def = "gpu",
@@ -31,12 +36,23 @@ static const rp_opt table[] = {
 	{.name = "stage", .kind = RP_OPT_STRING, .group = "Plan", .arg = "A-B", .def_text = "all layers", .help = "plan only layers A to B",
 		AT(stage), .more = "Layers are counted from 0. The first stage also embeds, the last one also has the head."},
 
+	{.name = "memory", .kind = RP_OPT_STRING, .group = "Splits", .arg = "SIZE,...", .help = "what each device has for weights and caches: 8G,8G,24G",
+		AT(memory)},
+	{.name = "speed", .kind = RP_OPT_STRING, .group = "Splits", .arg = "X,...", .def_text = "all alike",
+		.help = "how fast each device reads, in any unit: 1,1,2", AT(speed)},
+	{.name = "split-at", .kind = RP_OPT_UINT, .hi = 1024, .group = "Splits", .arg = "K", .def = "0", .def_text = "half of them",
+		.help = "layers of the first stage, for --planid", AT(split_at), .more = "0 is the default."},
+	{.name = "id", .kind = RP_OPT_STRING, .group = "Splits", .arg = "ID", .def_text = "what the manifest says",
+		.help = "the name peers know the model by, for --planid", AT(id)},
+
 	{.name = "json", .group = "Output", .help = "errors as a JSON object on standard output, too", AT(json)},
 	{.name = "quiet", .letter = 'q', .group = "Output", .help = "nothing on standard error but errors", AT(quiet)},
 };
 
 static const char *const synopsis[] = {"[--device FILE] [-c N] [-b N] [--stage A-B] [--explain] MODEL|URL",
-	"--ranges [--stage A-B] MODEL|URL", "--describe-device [--device N]", NULL};
+	"--ranges [--stage A-B] MODEL|URL",
+	"--split N --memory SIZE,... [--speed X,...] [--explain] MODEL|URL",
+	"--planid [--split-at K] [--id ID] MODEL", "--describe-device [--device N]", NULL};
 
 static const rp_code codes[] = {RP_OK, RP_USAGE, RP_NOT_FOUND, RP_READ, RP_WRITE, RP_DISK_FULL, RP_FORMAT, RP_UNSUPPORTED, RP_MODEL,
 	RP_CONTEXT, RP_NETWORK, RP_AUTH, RP_CHANGED, RP_RANGE, RP_NO_DEVICE, RP_NO_MEMORY, RP_INTERNAL, RP_CANCELLED, RP_OK};

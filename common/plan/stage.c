@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 4096, MOST_LAYERS = 1024 };
+enum { GAP = 4096 };
 
 int rp_stage_layer_of(const rp_tensor *t)
 {
@@ -15,8 +15,8 @@ int rp_stage_layer_of(const rp_tensor *t)
 			continue;
 		at += strlen(words[i]);
 		size_t digits = strspn(at, "0123456789");
-		long layer = digits > 0 && digits <= 4 && at[digits] == '.' ? strtol(at, NULL, 10) : MOST_LAYERS;
-		if (layer < MOST_LAYERS)
+		long layer = digits > 0 && digits <= 4 && at[digits] == '.' ? strtol(at, NULL, 10) : RP_STAGE_LAYERS;
+		if (layer < RP_STAGE_LAYERS)
 			return (int)layer;
 	}
 	return -1;
@@ -45,6 +45,14 @@ static bool is_table(const rp_tensor *t)
 {
 	static const char *const words[] = { "token_embd.", "embed_tokens.", NULL };
 	return names(t, words);
+}
+
+const rp_tensor *rp_stage_table(const rp_model *m)
+{
+	for (size_t i = 0; i < rp_model_n_tensors(m); i++)
+		if (is_table(rp_model_tensor(m, i)))
+			return rp_model_tensor(m, i);
+	return NULL;
 }
 
 static bool is_head(const rp_tensor *t)

@@ -9,6 +9,9 @@
 
 /* Layers by the tensors' names ("blk.N.", "layers.N."); 0: none has such a name. */
 uint32_t rp_stage_layers(const rp_model *m);
+enum { RP_STAGE_LAYERS = 1024 }; /* at most */
+/* The table of embeddings; NULL: none has such a name. */
+const rp_tensor *rp_stage_table(const rp_model *m);
 /* The layer a tensor belongs to; -1: none. */
 int rp_stage_layer_of(const rp_tensor *t);
 

@@ -107,6 +107,42 @@ while read -r verdict name; do
 	esac
 done <"$tmp/remote"
 
+# ---- splits and plan ids ----
+capture "$plan" --split 3 --memory 2M,1M,7M --speed 1,1,2 random:tiny
+ok 'a split' json 'o[0]["schema"] == "reploid-split/1" and [x["layers"][0] for x in o[0]["stages"]] == [0] + [x["layers"][1] + 1 for x in o[0]["stages"]][:2]'
+ok 'it fits, and the slowest is 1' json 'all(x["takes"] <= x["memory"] for x in o[0]["stages"]) and max(x["time"] for x in o[0]["stages"]) == 1 and o[0]["caches"]'
+cp "$tmp/out" "$tmp/split"
+capture "$plan" --split 3 --memory 2M,1M,7M --speed 1,1,2 random:tiny
+ok 'twice the same split' cmp -s "$tmp/out" "$tmp/split"
+capture "$plan" --split 2 --memory 1G --explain random:tiny
+ok 'a split as a table' has_line 'stage  layers'
+fails 'split: no memory given' 2 '--split needs --memory' "$plan" --split 2 random:tiny
+fails 'split: too few sizes' 2 'expected 3 sizes' "$plan" --split 3 --memory 8G,8G random:tiny
+fails 'split: no size' 2 'expected 2 sizes' "$plan" --split 2 --memory 8G,much random:tiny
+fails 'split: no speed' 2 'expected 2 numbers' "$plan" --split 2 --memory 8G --speed 1,-1 random:tiny
+fails 'split: it does not fit' 41 'no split of 4 layers over 2 devices fits' "$plan" --split 2 --memory 100K random:tiny
+fails 'split: more devices than layers' 2 '4 layers cannot be split over 5 devices' "$plan" --split 5 --memory 8G random:tiny
+fails 'one thing at a time' 2 'stand alone' "$plan" --split 2 --memory 8G --planid random:tiny
+echo '{"modelId":"fixture","architecture":{"numLayers":4,"hiddenSize":8,"vocabSize":128}}' >"$tmp/manifest.json"
+capture "$plan" --planid "$tmp/manifest.json"
+ok 'plan id of a manifest' prints 'sha256:9b7c1b5b0a6360c9e62d46e6b4dd3318f9364360086ac350070cfc299e92430b
+'
+capture "$plan" --planid --explain --id fixture --split-at 2 "$tmp"
+ok 'plan id: of a folder, with its text' has_line '{"activationDtype":"f32","hiddenSize":8,"modelId":"fixture",'
+fails 'plan id: no such split' 2 '--split-at 4: the model has 4 layers' "$plan" --planid --split-at 4 "$tmp/manifest.json"
+fails 'plan id: a model without a name' 2 'give the name that peers know it by with --id' "$plan" --planid "$models/tiny.gguf"
+capture "$plan" --planid --id x "$models/tiny.gguf"
+ok 'plan id of a file' grep -qx 'sha256:[0-9a-f]\{64\}' "$tmp/out"
+
+# ---- a family that the engine does not have ----
+moe=tests/golden/qwen3_5_moe
+fails 'no plan is made up' 11 'is an architecture this build does not compute' h200 $moe
+capture "$plan" --ranges --stage 0-3 $moe
+ok 'its ranges are known' has_line '# layers 0 to 3 of 8'
+capture "$plan" -q --split 2 --memory 1G $moe
+ok 'it can be split by its weights' json 'not o[0]["caches"] and len(o[0]["stages"]) == 2'
+ok 'and quietly' quiet
+
 # ---- executed ----
 run_plan() { "$run" -q -m "$models/tiny.gguf" --prompt-ids 5,6,7 -n 4 --ignore-eos "$@"; }
 fails 'run: no plan' 3 'none.json' run_plan --plan "$tmp/none.json"
