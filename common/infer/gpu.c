@@ -1,6 +1,7 @@
 /* The Vulkan backend: opening a device with a model's weights, sequences, and forward passes as replayed recordings. */
 #include "infer/cpu_weights.h"
 #include "infer/gpu_attention.h"
+#include "infer/gpu_cut.h"
 #include "infer/gpu_watch.h"
 #include "hash/hash.h"
 #include "infer/repack.h"
@@ -78,7 +79,7 @@ static rp_code open_device(rp_gpu *g, rp_error *err)
 		return rc;
 	g->device = rp_vk_describe(g->vk);
 	g->cpu = g->device->type == RP_VK_CPU;
-	g->deep_from = RP_DEEP;
+	g->deep_from = rp_gpu_tuned(g)->deep_from != 0 ? rp_gpu_tuned(g)->deep_from : RP_DEEP;
 	rc = choose_variant(g, o->variant, err);
 	return rc == RP_OK ? check_kernels_fit(g->engine->graph, g->device->name, err) : rc;
 }

@@ -5,6 +5,8 @@
  * a short one it is the joining: then they are few, and the product after attention joins them without a dispatch of its own. */
 #include "infer/gpu_attention.h"
 
+#include "infer/gpu_cut.h"
+
 /* ---- shapes ---- */
 typedef struct split_shape {
 	uint32_t lanes, octs, heads, tile; /* a position; octs of it a lane; query heads a workgroup; positions at a time */
@@ -28,7 +30,8 @@ static split_shape shape_of(const rp_gpu *g, const rp_op *op)
 static uint32_t splits_of(const rp_gpu *g, const rp_op *op, uint32_t rows, bool deep)
 {
 	split_shape s = shape_of(g, op);
-	uint32_t all = rp_ceil_div(g->engine->info.ctx, s.tile), most = rp_ceil_div(RP_WIDE_GROUPS, rows * (op->heads / s.heads));
+	uint32_t groups = rp_gpu_tuned(g)->split_groups != 0 ? rp_gpu_tuned(g)->split_groups : RP_WIDE_GROUPS;
+	uint32_t all = rp_ceil_div(g->engine->info.ctx, s.tile), most = rp_ceil_div(groups, rows * (op->heads / s.heads));
 	most = rows == 1 && !deep ? RP_SPLIT_FEW : most < RP_SPLIT_LEAST ? RP_SPLIT_LEAST : most;
 	most = most < RP_SPLIT_WG ? most : RP_SPLIT_WG;
 	return all < most ? all : most;

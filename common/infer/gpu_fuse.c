@@ -1,64 +1,53 @@
 /* One token of one sequence in few dispatches: operations that follow each other become one kernel where there is one. Norms are
  * put off to the products that read them; a product takes the convolution, the activation or the gate behind or before it along;
  * attention is a span of positions a workgroup, and a merge. Everything else is recorded as it is. */
+#include "infer/gpu_cut.h"
 #include "infer/gpu_match.h"
 
 #include <string.h>
 
 enum {
-	MOST_LANES = 128,
 	MOST_HEADS = 32,
-	GLU_ROWS = 2,        /* rows in flight, measured: of each matrix; of the last product */
-	HEAD_ROWS = 2,
+	HEAD_ROWS = 2, /* rows in flight of the last product, measured */
 };
 
 /* ---- products ---- */
 typedef struct product {
 	rp_work w;
 	rp_args_wide a;
-	uint32_t teams;
+	rp_wide_product p;
+	rp_wide_cut cut;
 } product;
 
 /* Shape and parameters for products with this matrix. */
-static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_op *op, rp_error *err)
+static rp_code begin_product(fuse *f, product *m, const char *kernel, const rp_op *op, uint32_t matrices, rp_error *err)
 {
 	const rp_gpu_weight *weight = matrix(f, op);
 	rp_code rc = rp_work_begin(&m->w, f->g, f->c, kernel, err);
 	if (rc != RP_OK)
 		return rc;
-	uint32_t units = rp_units(weight->tensor->dtype, weight->k), lanes = f->g->device->subgroup_size;
-	while (lanes < units && lanes < MOST_LANES)
-		lanes *= 2;
-	uint32_t wg = rp_wide_wg(f->g->device->max_workgroup, f->g->device->subgroup_size, f->g->device->max_subgroups);
-	m->teams = wg / lanes;
+	uint32_t units = rp_units(weight->tensor->dtype, weight->k);
+	m->p = (rp_wide_product){ .n = weight->rows, .units = units, .matrices = matrices, .row_bytes = (uint32_t)weight->stride,
+		.share = f->share };
+	m->cut = rp_gpu_wide_cut(f->g, &m->p);
 	if (f->norm != NULL && op->in[0] == f->norm->out)
 		rp_work_for(&m->w, f->norm);
 	rp_work_for(&m->w, op);
 	m->a = (rp_args_wide){ .k = weight->k, .n = weight->rows, .w_stride = (uint32_t)(weight->stride / 16) };
-	rp_work_const(&m->w, "WG", wg);
+	rp_work_const(&m->w, "WG", m->cut.wg);
 	rp_work_const(&m->w, "SG", f->g->device->subgroup_size);
-	rp_work_const(&m->w, "LANES", lanes);
+	rp_work_const(&m->w, "LANES", m->cut.lanes);
 	rp_work_const(&m->w, "RUNS", 2 * units);
 	rp_work_const(&m->w, "QUANT", (uint32_t)weight->tensor->dtype);
 	return RP_OK;
 }
 
-/* Workgroups for n rows of which a team takes `each` at a time: as many as run at once, shared with the products beside this one,
- * each with the same number of turns. */
-static rp_grid product_grid(const fuse *f, const product *m, uint32_t n, uint32_t each)
+/* Workgroups for n rows of the matrix, all of them or a range. */
+static rp_grid product_grid(const fuse *f, const product *m, uint32_t n)
 {
-	uint32_t all = rp_ceil_div(n, m->teams * each), share = f->share > n ? f->share : n;
-	uint32_t most = (uint32_t)((uint64_t)RP_WIDE_GROUPS * n / share);
-	return (rp_grid){ rp_ceil_div(all, rp_ceil_div(all, most > 0 ? most : 1)), 1, 1 };
-}
-
-/* Rows a team has in flight: two (four measured slower on an H200), unless that leaves parts of the device without work. */
-static uint32_t rows_in_flight(const product *m)
-{
-	uint32_t rows = 2;
-	while (rows > 1 && m->a.n < rows * m->teams * RP_WIDE_FEW)
-		rows /= 2;
-	return rows;
+	rp_wide_product part = m->p;
+	part.n = n;
+	return (rp_grid){ n == m->p.n ? m->cut.groups : rp_gpu_wide_cut(f->g, &part).groups, 1, 1 };
 }
 
 /* x and, when a norm was put off, its weights. */
@@ -80,13 +69,12 @@ static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
 	const rp_op *op = &f->ops[i];
 	const rp_gpu_weight *weight = matrix(f, op);
 	product m;
-	rp_code rc = begin_product(f, &m, is_float(weight->tensor->dtype) ? "wide_matvec_f32" : "wide_matvec", op, err);
+	rp_code rc = begin_product(f, &m, is_float(weight->tensor->dtype) ? "wide_matvec_f32" : "wide_matvec", op, 1, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_why(&m.w, "one row: it is staged in workgroup memory once, a norm before it is computed on the way",
 		"matvec: would read the row from the cache again in every subgroup, and leave the norm a dispatch of its own");
-	uint32_t rows = rows_in_flight(&m);
-	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "ROWS", m.cut.rows);
 	rp_work_const(&m.w, "RESIDUAL", op->n_in < 2 ? 0 : op->in[1] == op->out ? 1 : 2);
 	bind_x(f, &m, op);
 	size_t fixed = m.w.n_binds;
@@ -98,7 +86,7 @@ static rp_code record_product(fuse *f, uint32_t i, rp_error *err)
 		rp_work_bind(&m.w, weight->ranges[r].buf);
 		rp_work_bind(&m.w, y);
 		rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->in[op->n_in > 1 && op->in[1] != op->out]));
-		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
+		rc = rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n), err);
 	}
 	return rc;
 }
@@ -118,20 +106,20 @@ static bool is_glu(const fuse *f, uint32_t i)
 static rp_code record_glu(fuse *f, uint32_t i, rp_error *err)
 {
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_glu", &f->ops[i], err);
+	rp_code rc = begin_product(f, &m, "wide_glu", &f->ops[i], 2, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_for(&m.w, &f->ops[i + 1]);
 	rp_work_for(&m.w, &f->ops[i + 2]);
 	rp_work_why(&m.w, "both products read one row and have equal shapes: one dispatch, and the activation in registers",
 		"two products and elementwise: two barriers more");
-	rp_work_const(&m.w, "ROWS", GLU_ROWS);
+	rp_work_const(&m.w, "ROWS", m.cut.rows);
 	bind_x(f, &m, &f->ops[i]);
 	rp_work_bind(&m.w, matrix(f, &f->ops[i])->ranges[0].buf);
 	rp_work_bind(&m.w, matrix(f, &f->ops[i + 1])->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, f->ops[i + 2].out));
 	f->done[i + 1] = f->done[i + 2] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, GLU_ROWS), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n), err);
 }
 
 /* MATMUL and the CONV that alone reads it: n when it is none. */
@@ -145,13 +133,12 @@ static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *er
 {
 	const rp_op *conv = &f->ops[j];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_conv", &f->ops[i], err);
+	rp_code rc = begin_product(f, &m, "wide_conv", &f->ops[i], 1, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_for(&m.w, conv);
 	rp_work_why(&m.w, "only the convolution reads this product: its taps follow in registers", "wide_matvec and conv: a barrier more");
-	uint32_t rows = rows_in_flight(&m);
-	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "ROWS", m.cut.rows);
 	rp_work_const(&m.w, "TAPS", conv->kernel);
 	m.a.kernel = conv->kernel;
 	m.a.width = m.a.n;
@@ -162,7 +149,7 @@ static rp_code record_conv_product(fuse *f, uint32_t i, uint32_t j, rp_error *er
 	rp_work_bind(&m.w, f->cache->a);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, conv->out));
 	f->done[j] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n), err);
 }
 
 /* GATED_NORM in place and the MATMUL with residual in place that alone reads it. */
@@ -179,13 +166,12 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 {
 	const rp_op *norm = &f->ops[i], *op = &f->ops[i + 1];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_gated", op, err);
+	rp_code rc = begin_product(f, &m, "wide_gated", op, 1, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_for(&m.w, norm);
 	rp_work_why(&m.w, "only this product reads the gated norm: it is computed while the row is staged", "gated_norm and wide_matvec: a barrier more");
-	uint32_t rows = rows_in_flight(&m);
-	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "ROWS", m.cut.rows);
 	rp_work_const(&m.w, "ONE_GROUP", norm->group == 4 * f->g->device->subgroup_size);
 	m.a.group = norm->group;
 	m.a.eps = norm->eps;
@@ -195,7 +181,7 @@ static rp_code record_gated(fuse *f, uint32_t i, rp_error *err)
 	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
 	f->done[i + 1] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n), err);
 }
 
 /* ---- attention ---- */
@@ -213,14 +199,13 @@ static rp_code record_attend(fuse *f, const rp_heads *h, const rp_args_split_att
 {
 	const rp_op *op = &f->ops[h->end];
 	product m;
-	rp_code rc = begin_product(f, &m, "wide_attend", op, err);
+	rp_code rc = begin_product(f, &m, "wide_attend", op, 1, err);
 	if (rc != RP_OK)
 		return rc;
 	if (h->gate != NULL)
 		rp_work_for(&m.w, h->gate);
 	rp_work_why(&m.w, "the parts of attention are joined while the product stages its row", "attention_merge and wide_matvec: a barrier more");
-	uint32_t rows = rows_in_flight(&m);
-	rp_work_const(&m.w, "ROWS", rows);
+	rp_work_const(&m.w, "ROWS", m.cut.rows);
 	rp_work_const(&m.w, "GATE", h->gate != NULL);
 	rp_work_const(&m.w, "HEADS", a->heads);
 	m.a.heads = a->heads;
@@ -235,7 +220,7 @@ static rp_code record_attend(fuse *f, const rp_heads *h, const rp_args_split_att
 	rp_work_bind(&m.w, matrix(f, op)->ranges[0].buf);
 	rp_work_bind(&m.w, rp_gpu_slot(f->g, f->s, op->out));
 	f->done[h->end] = true;
-	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n, rows), err);
+	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, product_grid(f, &m, m.a.n), err);
 }
 
 static rp_code record_heads(fuse *f, const rp_heads *h, rp_error *err)
@@ -367,16 +352,17 @@ rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint3
 	const rp_gpu_weight *weight = matrix(&f, head);
 	product m;
 	f.norm = norm;
-	rp_code rc = begin_product(&f, &m, "wide_best", head, err);
+	rp_code rc = begin_product(&f, &m, "wide_best", head, 1, err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_why(&m.w, "greedy: the largest logit of each slice is kept in registers, logits are not written", "wide_matvec and topk: a barrier more");
-	rp_work_const(&m.w, "ROWS", HEAD_ROWS);
+	uint32_t rows = rp_gpu_tuned(g)->head_rows != 0 ? rp_gpu_tuned(g)->head_rows : HEAD_ROWS;
+	rp_work_const(&m.w, "ROWS", rows);
 	bind_x(&f, &m, head);
 	rp_work_bind(&m.w, weight->ranges[0].buf);
 	rp_work_bind(&m.w, g->run.values);
 	rp_work_bind(&m.w, g->run.ids);
-	uint32_t all = rp_ceil_div(m.a.n, m.teams * HEAD_ROWS);
+	uint32_t all = rp_ceil_div(m.a.n, m.cut.wg / m.cut.lanes * rows);
 	*pairs = all < RP_WIDE_BEST ? all : RP_WIDE_BEST;
 	return rp_work_dispatch(&m.w, &m.a, sizeof m.a, (rp_grid){ *pairs, 1, 1 }, err);
 }

@@ -4,6 +4,7 @@
  *
  * Why no tile product: on an H200 the packed dot products of 64 rows take about 2.4 ms of a token of Qwen 3.5 0.8B, 1.2 at 32, and
  * reading the matrices 0.1; below some 40 rows nothing else would be faster, and there is no rounding to f16. */
+#include "infer/gpu_cut.h"
 #include "infer/gpu_match.h"
 
 /* What the buffer of staged rows holds. */
@@ -92,7 +93,10 @@ typedef struct tile {
 /* A CPU device computes whatever the tile, and compiles a small one sooner. */
 static tile tile_of(const rp_gpu *g, uint32_t n, uint32_t n_rows)
 {
+	const rp_gpu_tune *tune = rp_gpu_tuned(g);
 	tile t = { .wg = RP_PRODUCT_WG, .rows = g->cpu ? 2 : 4, .m = n_rows > 4 && !g->cpu ? 8 : 4 };
+	t.rows = tune->many_rows != 0 ? tune->many_rows : t.rows;
+	t.m = tune->many_tile != 0 ? tune->many_tile : t.m;
 	uint32_t teams = t.wg / g->device->subgroup_size, tiles = rp_ceil_div(n_rows, t.m);
 	while (t.rows > 1 && n * tiles < t.rows * teams * RP_WIDE_FEW)
 		t.rows /= 2;
@@ -112,6 +116,7 @@ static rp_code record_staged_product(many *m, uint32_t i, rp_error *err)
 		rc = rp_work_begin(&w, f->g, f->c, "rows_product", err);
 	if (rc != RP_OK)
 		return rc;
+	const rp_gpu_tune *tune = rp_gpu_tuned(f->g);
 	tile t = tile_of(f->g, weight->rows, f->s->rows);
 	rp_work_for(&w, op);
 	rp_work_why(&w, "up to eight rows of x with each row of w that is read", "matvec: unpacks to floats; matmul: tiles of 32 rows of x");
@@ -132,7 +137,7 @@ static rp_code record_staged_product(many *m, uint32_t i, rp_error *err)
 		rp_work_bind(&w, weight->ranges[r].buf);
 		rp_work_bind(&w, rp_gpu_slot(f->g, f->s, op->out));
 		uint32_t tiles = rp_ceil_div(a.n_rows, t.m), all = rp_ceil_div(a.n, t.wg / f->g->device->subgroup_size * t.rows);
-		uint32_t most = rp_ceil_div(2 * RP_WIDE_GROUPS, tiles);
+		uint32_t most = rp_ceil_div(tune->many_groups != 0 ? tune->many_groups : 2 * RP_WIDE_GROUPS, tiles);
 		rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ rp_ceil_div(all, rp_ceil_div(all, most)), tiles, 1 }, err);
 	}
 	return rc;
