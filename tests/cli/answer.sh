@@ -92,6 +92,9 @@ ok 'stats on stderr' says 'tokens/s'
 ok 'one plain line where no terminal is' says 'loading tiny.gguf'
 ok 'no control characters' test "$(tr -d '\n\40-\176' <"$tmp/err" | wc -c)" -eq 0
 
+fails 'cpu: no keys and values in f16' 11 'use --kv f32' "$run" -q --device cpu -m "$models/tiny.gguf" -p hi -n 1 --kv f16
+fails 'kv: a wrong word' 2 "'f8' is none of f32|f16" "$run" -q -m "$models/tiny.gguf" -p hi -n 1 --kv f8
+
 # A Vulkan device, lavapipe where there is no other.
 answer_on() { "$run" -q -m "$models/tiny.gguf" --device "$1" -p hello -n 12 --ignore-eos --json; }
 capture answer_on gpu
@@ -104,6 +107,10 @@ else
 	ok 'gpu: the same ids as the C engine' test "$gpu" = "$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)"
 	capture "$run" -q -m "$models/tiny.gguf" --device gpu --variant portable -p hello -n 2
 	ok 'gpu: portable kernels' code_is 0
+	for kv in f32 f16; do
+		REPLOID_KV=$kv capture "$run" -q -m "$models/tiny.gguf" --device gpu -p hello -n 12 --ignore-eos --json
+		ok "gpu: the same ids with keys and values in $kv" test "$gpu" = "$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' "$tmp/out" | xargs)"
+	done
 	ok 'kernels are kept' test -n "$(ls "$XDG_CACHE_HOME/reploid")"
 fi
 capture "$run" --list-devices --json
