@@ -10,7 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DROP_FROM = 256 << 20 }; /* smaller files do not crowd others out of the page cache */
+enum {
+	DROP_FROM = 256 << 20, /* smaller files do not crowd others out of the page cache */
+	/* The kernel keeps files in pieces of up to some MiB and drops only whole ones: so all that lies this far behind, now and then. Other
+	 * threads read nothing there any more. */
+	DROP_BEHIND = 32 << 20,
+	DROP_EVERY = 16, /* blocks */
+};
 
 static uint64_t ns(struct timespec t)
 {
@@ -136,8 +142,8 @@ bool scan_fill(const scanner *s, task *t, block *b, int *why)
 	size_t want = t->stream ? SCAN_BLOCK : b->n;
 	ssize_t got = read_full(s, t, b->data, want, b->offset);
 	*why = got < 0 ? errno : 0;
-	if (t->drop && got > 0)
-		posix_fadvise(t->fd, (off_t)b->offset, got, POSIX_FADV_DONTNEED);
+	if (t->drop && got > 0 && (b->offset / SCAN_BLOCK) % DROP_EVERY == 0 && b->offset > DROP_BEHIND)
+		posix_fadvise(t->fd, 0, (off_t)(b->offset - DROP_BEHIND), POSIX_FADV_DONTNEED);
 	b->n = got > 0 ? (size_t)got : 0;
 	return got >= 0 && (t->stream || b->n == want);
 }
@@ -163,6 +169,8 @@ void scan_finish(task *t)
 {
 	rp_scan_file *f = t->f;
 	rp_scan_stamp after;
+	if (t->drop && t->fd >= 0)
+		posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED);
 	f->steady = f->steady && rp_scan_stamp_fd(t->fd, &after) && memcmp(&after, &f->stamp, sizeof after) == 0;
 	if (t->fd > STDIN_FILENO)
 		close(t->fd);

@@ -244,6 +244,33 @@ capture "$verify" --json "$tmp/m"
 ok 'cache: not through a link' json 'o[-1]["bytes_read"] > 8000000'
 rm -f "$store/hashes"
 
+# ---- the page cache ----
+cat >"$tmp/resident.py" <<'END'
+# How many MiB of a file lie in the page cache.
+import ctypes, mmap, os, sys
+size = os.path.getsize(sys.argv[1])
+m = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), size, access=mmap.ACCESS_COPY)
+seen = (ctypes.c_ubyte * (size // mmap.PAGESIZE))()
+if ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m))), ctypes.c_size_t(size), seen) != 0:
+    print("unknown")
+print(sum(page & 1 for page in seen) * mmap.PAGESIZE >> 20, flush=True)
+os._exit(0)
+END
+truncate -s 300M "$tmp/huge"
+if [ "$(stat -f -c %T "$tmp")" = tmpfs ] || [ "$(cat "$tmp/huge" | wc -c >"$tmp/null"; python3 "$tmp/resident.py" "$tmp/huge")" != 300 ]; then
+	skip 'page cache' 'this file system shows no pages of it'
+else
+	capture "$verify" --print "$tmp/huge"
+	ok 'page cache: what was there stays' [ "$(python3 "$tmp/resident.py" "$tmp/huge")" = 300 ]
+	for options in '' --blake3 '--threads 1'; do
+		rm "$tmp/huge"
+		truncate -s 300M "$tmp/huge"
+		capture "$verify" --print $options "$tmp/huge"
+		ok "page cache: what was not does not stay $options" [ "$(python3 "$tmp/resident.py" "$tmp/huge")" = 0 ]
+	done
+fi
+rm -f "$tmp/huge"
+
 # ---- keys of the environment ----
 mkdir "$tmp/signed"
 echo text >"$tmp/signed/file"
