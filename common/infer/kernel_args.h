@@ -35,6 +35,22 @@ typedef struct rp_args_matmul {
 	uint32_t y_first, y_stride; /* first column of y this range writes; width of y */
 } rp_args_matmul;
 
+/* Rows as halves, and products of them on matrix units: half_rows, half_matmul. */
+typedef struct rp_args_half_rows {
+	uint32_t k, stride; /* width of x; halves of a row, 32 * rp_units */
+	uint32_t group;     /* RP_HALF_GATED_NORM: values normed together */
+	float eps, w_offset;
+} rp_args_half_rows;
+
+enum { RP_HALF_COPY, RP_HALF_NORM, RP_HALF_SIGMOID_MUL, RP_HALF_SILU_MUL, RP_HALF_GATED_NORM }; /* override OP */
+
+typedef struct rp_args_half_matmul {
+	uint32_t n, n_rows;         /* rows of w in this range, rows of x */
+	uint32_t units, blocks;     /* of a row: rp_units, rp_blocks */
+	uint32_t w_base, w_stride;  /* units of 16 bytes */
+	uint32_t y_first, y_stride; /* first column of y this range writes; width of y */
+} rp_args_half_matmul;
+
 typedef struct rp_args_split {
 	uint32_t n, head_dim; /* values in each output: rows * heads * head_dim */
 } rp_args_split;
@@ -149,6 +165,15 @@ typedef struct rp_args_split_attention {
 
 enum { RP_RING_ENDS = 16, RP_RING_HEAD = 2 + RP_RING_ENDS }; /* steps so far, ids that end it: how many, which; then the steps */
 
+/* How half_matmul is cut: the overrides of the same names. A workgroup has sub_m * sub_n subgroups. */
+typedef struct rp_half_shape {
+	uint32_t sub_m, sub_n;   /* subgroups along rows of x, of w */
+	uint32_t tile_m, tile_n; /* matrices a subgroup, at most RP_HALF_TILES; tile_n is even for the form with two matrices */
+	uint32_t units, buffers; /* units of 32 values a step; 1 or 2 */
+} rp_half_shape;
+
+enum { RP_HALF_TILES = 4, RP_HALF_UNITS = 4, RP_HALF_PARTS = 8 }; /* and most units of w, vectors of x a lane moves a step */
+
 /* ---- grids ---- */
 typedef struct rp_grid {
 	uint32_t x, y, z;
@@ -210,6 +235,34 @@ enum {
 static inline uint32_t rp_units(rp_dtype t, uint32_t k)
 {
 	return rp_dtype_get(t)->block_values == 256 ? rp_ceil_div(k, 256) * 8 : rp_ceil_div(k, 32);
+}
+
+/* Blocks of a row of k; units, for types without blocks. */
+static inline uint32_t rp_blocks(rp_dtype t, uint32_t k)
+{
+	return rp_dtype_get(t)->block_values == 256 ? rp_ceil_div(k, 256) : rp_ceil_div(k, 32);
+}
+
+/* Bytes of workgroup memory half_matmul takes with matrices of `side`. */
+static inline uint32_t rp_half_memory(const rp_half_shape *s, uint32_t side)
+{
+	uint32_t steps = s->buffers * (s->sub_m * s->tile_m + s->sub_n * s->tile_n) * side * (4 * s->units + 1);
+	uint32_t sums = s->sub_m * s->sub_n * side * (s->tile_n * side / 4 + 1);
+	return 16 * (steps > sums ? steps : sums);
+}
+
+/* What the kernel's own limits allow, for subgroups of sg lanes. */
+static inline bool rp_half_possible(const rp_half_shape *s, uint32_t side, uint32_t sg)
+{
+	uint32_t wg = s->sub_m * s->sub_n * sg, x = s->sub_m * s->tile_m * side * s->units * 4, w = s->sub_n * s->tile_n * side * s->units;
+	return s->tile_m <= RP_HALF_TILES && s->tile_n <= RP_HALF_TILES && x <= RP_HALF_PARTS * wg && w <= RP_HALF_UNITS * wg &&
+		(s->buffers == 1 || s->buffers == 2);
+}
+
+static inline rp_grid rp_grid_half_matmul(const rp_args_half_matmul *a, const rp_half_shape *s, uint32_t side, bool glu)
+{
+	uint32_t columns = s->sub_n * s->tile_n * side / (glu ? 2 : 1);
+	return (rp_grid){ rp_ceil_div(a->n_rows, s->sub_m * s->tile_m * side), rp_ceil_div(a->n, columns), 1 };
 }
 
 static inline rp_grid rp_grid_embed(const rp_args_embed *a, rp_dtype t, uint32_t wg)
