@@ -53,7 +53,7 @@ static const rp_opt table[] = {
 		.help = "threads of the cpu engine", AT(threads)},
 	{.name = "batch-size", .alias = "ubatch-size", .letter = 'b', .kind = RP_OPT_STRING, .group = MODEL, .arg = "N,...", .def = "0",
 		.def_text = "the engine's choice", .help = "most rows computed at once", AT(batch)},
-	{.name = "variant", .kind = RP_OPT_STRING, .group = MODEL, .arg = "portable|subgroup,...", .def_text = "the device's best",
+	{.name = "variant", .kind = RP_OPT_STRING, .group = MODEL, .arg = "portable|subgroup|fused|matrix,...", .def_text = "the device's best",
 		.help = "kernels to use on a Vulkan device", AT(variant)},
 	{.name = "kv", .kind = RP_OPT_CHOICE, .choices = kv_words, .group = MODEL, .def_text = "f16 on a GPU, f32 on the cpu",
 		.help = "how keys and values of earlier positions are kept", AT(kv)},

@@ -6,7 +6,7 @@ static const rp_template template_values[] = {
 	RP_TEMPLATE_QWEN, RP_TEMPLATE_CHATML, RP_TEMPLATE_LLAMA3, RP_TEMPLATE_GEMMA4, RP_TEMPLATE_NONE};
 static const char *const think_words[] = {"on", "off", NULL};
 static const char *const kv_words[] = {"f32", "f16", NULL};
-static const char *const variant_words[] = {"portable", "subgroup", "fused", NULL};
+static const char *const variant_words[] = {"portable", "subgroup", "fused", "matrix", NULL};
 
 #define AT(field) .at = offsetof(run_opts, field)
 

@@ -33,13 +33,17 @@ static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 	bool can = (d->features & need) == need && (!g->cpu || d->subgroup_size >= 8);
 	bool can_fuse = can && (d->features & RP_VK_DOT8) && d->subgroup_size >= 4 && d->subgroup_size <= 128 &&
 		d->max_workgroup >= 256 && d->max_workgroup_size[0] >= 256 && 256 / d->subgroup_size <= d->max_subgroups && d->max_buffers >= 10;
+	bool matrix = variant != NULL && strcmp(variant, "matrix") == 0;
 	bool fused = variant != NULL && strcmp(variant, "fused") == 0, subgroup = variant != NULL && strcmp(variant, "subgroup") == 0;
-	if (variant != NULL && !fused && !subgroup && strcmp(variant, "portable") != 0)
-		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable, subgroup or fused", variant);
-	if ((subgroup || fused) && !can)
+	if (variant != NULL && !matrix && !fused && !subgroup && strcmp(variant, "portable") != 0)
+		return rp_fail(err, RP_USAGE, "\"%s\" is no kernel variant; it is portable, subgroup, fused or matrix", variant);
+	if ((subgroup || fused || matrix) && !can)
 		return rp_fail(err, RP_UNSUPPORTED, "%s has no subgroup operations with full subgroups; use the portable kernels", d->name);
 	if (fused && !can_fuse)
 		return rp_fail(err, RP_UNSUPPORTED, "%s lacks what the fused kernels need (packed dot products, workgroups of 256); use the "
+			"subgroup kernels", d->name);
+	if (matrix && rp_gpu_half_side(d) == 0)
+		return rp_fail(err, RP_UNSUPPORTED, "%s multiplies no matrices of halves into floats, 16 or 8 a side, by subgroups; use the fused or "
 			"subgroup kernels", d->name);
 	g->why_variant = variant != NULL ? "asked for" : can_fuse && !g->cpu ? "subgroups, packed dot products and workgroups of 256 are there"
 		: g->cpu ? "a CPU device" : can ? "subgroup operations with full subgroups are there" : "runs on every device";
@@ -47,8 +51,10 @@ static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 		: g->cpu ? "fused: made for devices whose dispatches cost more than their arithmetic"
 		: !can_fuse ? "fused: needs packed dot products, workgroups of 256 and 10 buffers"
 		: !(d->features & RP_VK_DOT8_FAST) ? "fused: packed dot products are not fast here" : NULL;
-	g->subgroups = variant != NULL ? subgroup || fused : can;
-	g->fused = variant != NULL ? fused : can_fuse && !g->cpu && (d->features & RP_VK_DOT8_FAST);
+	g->subgroups = variant != NULL ? subgroup || fused || matrix : can;
+	if (matrix || (variant == NULL && can && !g->cpu))
+		g->half.side = rp_gpu_half_side(d);
+	g->fused = matrix ? can_fuse : variant != NULL ? fused : can_fuse && !g->cpu && (d->features & RP_VK_DOT8_FAST);
 	return RP_OK;
 }
 
@@ -277,6 +283,7 @@ static void close_gpu(rp_gpu *g)
 		rp_vk_buf_free(g->tables[i].buf);
 	free(g->tables);
 	rp_vk_buf_free(g->gathered);
+	rp_gpu_half_free(g);
 	rp_vk_buf_free(g->parts);
 	rp_vk_buf_free(g->staged);
 	rp_vk_buf_free(g->batch);
@@ -378,6 +385,8 @@ static rp_code open_all(rp_gpu *g, rp_engine *e, rp_error *err)
 	if (rc == RP_OK && !rp_vk_on_paper(g->vk))
 		rc = ask_pipelines(g, err);
 	if (rc == RP_OK)
+		rc = rp_gpu_half_init(g, err);
+	if (rc == RP_OK)
 		rc = rp_gpu_weights_load(e, g->vk, &g->weights, err);
 	return rc == RP_OK ? prepare_decode(g, err) : rc;
 }
@@ -396,7 +405,8 @@ static rp_code gpu_open(rp_engine *e, rp_error *err)
 	}
 	e->state = g;
 	snprintf(e->info.device, sizeof e->info.device, "%.180s (%.40s, Vulkan %u.%u)", g->device->name,
-		g->fused ? "fused kernels" : g->subgroups ? "subgroup kernels" : "portable kernels", g->device->api_major, g->device->api_minor);
+		g->half.side != 0 ? "kernels on matrix units" : g->fused ? "fused kernels" : g->subgroups ? "subgroup kernels" : "portable kernels",
+		g->device->api_major, g->device->api_minor);
 	return RP_OK;
 }
 

@@ -91,6 +91,13 @@ typedef struct rp_gpu_many { /* decode of many sequences (gpu_many.c); made when
 
 typedef struct rp_gpu_watch rp_gpu_watch;
 
+/* Many rows on matrix units (gpu_half.c). */
+typedef struct rp_gpu_half {
+	uint32_t side;   /* of the matrices; 0: not used */
+	uint32_t stride; /* halves a row of what `rows` holds in the recording being made */
+	rp_vk_buf *rows, *scale; /* of one product's input */
+} rp_gpu_half;
+
 typedef struct rp_gpu {
 	rp_vk *vk;
 	const rp_engine *engine;
@@ -99,6 +106,7 @@ typedef struct rp_gpu {
 	bool cpu;       /* choose forms and shapes for a CPU device */
 	bool fused;     /* one token of one sequence by the fused kernels (gpu_fuse.c) */
 	bool kv16;      /* caches hold keys and values as f16 */
+	rp_gpu_half half;
 	rp_vk_buf *parts; /* of attention (gpu_attention.c); NULL: it is not fused */
 	rp_vk_buf *staged; /* rows of x as products of many rows read them (gpu_rows.c); NULL: there are no such products */
 	uint32_t deep_from; /* positions that are too many for the short form of a token */
@@ -147,6 +155,13 @@ rp_code rp_gpu_record_fused(
 rp_code rp_gpu_record_rows(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
 rp_code rp_gpu_rows_init(rp_gpu *g, rp_error *err);
+/* The same for many rows on matrix units (gpu_half.c), when rp_gpu_half_takes them. */
+bool rp_gpu_half_takes(const rp_gpu *g, const rp_gpu_shape *s, uint32_t n);
+rp_code rp_gpu_record_half(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+uint32_t rp_gpu_half_side(const rp_vk_info *d); /* side of the matrices a device offers; 0: none that fit */
+rp_code rp_gpu_half_init(rp_gpu *g, rp_error *err);
+void rp_gpu_half_free(rp_gpu *g);
 /* Pairs of best logits and their ids to run.values, run.ids; *pairs 0: there is no kernel for that here, nothing was recorded. */
 rp_code rp_gpu_record_best(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t *pairs, rp_error *err);
 /* Wanted rows of the residual stream, by the batch buffer's index, to `gathered`. */

@@ -54,7 +54,7 @@ const char *rp_engine_variant(const rp_engine *e, const char **why, const char *
 	const rp_gpu *g = gpu_of(e);
 	*why = g->why_variant;
 	*rejected = g->not_variant;
-	return g->fused ? "fused" : g->subgroups ? "subgroup" : "portable";
+	return g->half.side != 0 ? "matrix" : g->fused ? "fused" : g->subgroups ? "subgroup" : "portable";
 }
 
 static bool is_weight(const rp_gpu *g, const rp_vk_buf *b, rp_buf_role *out)

@@ -37,7 +37,7 @@ rp_cache_type rp_engine_kv(const rp_engine *e); /* f32 or f16 */
 /* What it was opened with, and for which graph: a twin on paper does what this one does. */
 void rp_engine_twin(const rp_engine *e, rp_engine_opts *opts, const rp_graph **graph);
 uint32_t rp_engine_chunk(const rp_engine *e); /* most rows a pass */
-/* Which kernels: "portable", "subgroup", "fused"; why; what was rejected and why (NULL: nothing). */
+/* Which kernels: "portable", "subgroup", "fused", "matrix"; why; what was rejected and why (NULL: nothing). */
 const char *rp_engine_variant(const rp_engine *e, const char **why, const char **rejected);
 
 #endif

@@ -306,6 +306,8 @@ static rp_code record_ops(
 		return rp_gpu_record_rows(g, c, ops, n, layer, s, err);
 	if (g->fused && s->rows == 1 && n <= RP_GPU_MOST_FUSED)
 		return rp_gpu_record_fused(g, c, ops, n, layer, s, err);
+	if (rp_gpu_half_takes(g, s, n))
+		return rp_gpu_record_half(g, c, ops, n, layer, s, err);
 	for (uint32_t i = 0; i < n && rc == RP_OK; i++)
 		rc = rp_gpu_record_op(g, c, &ops[i], layer, s, err);
 	return rc;

@@ -44,7 +44,7 @@ typedef struct rp_engine_opts {
 	bool profile;          /* time every dispatch (profile.h); a backend that has none: RP_UNSUPPORTED */
 	bool validate;         /* Vulkan validation layers; a message from them fails the call with RP_INTERNAL */
 	rp_cache_type kv;      /* RP_UNSUPPORTED: f16 on cpu, or with heads of no multiple of 8 values */
-	const char *variant;   /* kernels: "portable", "subgroup", "fused"; NULL: the device's best */
+	const char *variant;   /* kernels: "portable", "subgroup", "fused", "matrix"; NULL: the device's best */
 	const struct rp_gpu_tune *tune; /* for measuring other cuts of kernels (infer/gpu_cut.h); NULL: the default ones */
 	uint64_t device_bytes, max_binding; /* vulkan: device memory it may take, bytes it may bind at once; 0: what the device has */
 	/* For plans: facts of a Vulkan device in the place of `device`. The engine does all it would do there, on paper (vk/paper.h):
