@@ -159,6 +159,10 @@ rp_code rp_gpu_rows_init(rp_gpu *g, rp_error *err);
 bool rp_gpu_half_takes(const rp_gpu *g, const rp_gpu_shape *s, uint32_t n);
 rp_code rp_gpu_record_half(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *ops, uint32_t n, uint32_t layer, const rp_gpu_shape *s, rp_error *err);
+/* Attention of many rows a segment, keys and values appended already: is there a form for it? */
+bool rp_gpu_half_attends(const rp_gpu *g, const rp_op *op);
+rp_code rp_gpu_record_half_attention(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_cache *cache, const rp_gpu_shape *s, rp_error *err);
 uint32_t rp_gpu_half_side(const rp_vk_info *d); /* side of the matrices a device offers; 0: none that fit */
 rp_code rp_gpu_half_init(rp_gpu *g, rp_error *err);
 void rp_gpu_half_free(rp_gpu *g);

@@ -224,7 +224,7 @@ static rp_code record_product(half *h, const rp_op *op, rp_error *err)
 		rp_work_bind(&w, h->g->half.rows);
 		rp_work_bind(&w, h->g->half.scale);
 		rp_work_bind(&w, weight->ranges[i].buf);
-		rp_work_bind(&w, weight->ranges[i].buf);
+		rp_work_bind(&w, h->g->half.rows); /* no second matrix */
 		rp_work_bind(&w, y);
 		rp_work_bind(&w, op->n_in > 1 && op->in[1] != op->out ? rp_gpu_slot(h->g, h->s, op->in[1]) : h->g->half.scale);
 		rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_half_matmul(&a, &shape, h->g->half.side, false), err);
@@ -266,6 +266,48 @@ static rp_code record_glu(half *h, uint32_t i, rp_error *err)
 	rp_work_bind(&w, rp_gpu_slot(h->g, h->s, mul->out));
 	rp_work_bind(&w, h->g->half.scale);
 	return rp_work_dispatch(&w, &args, sizeof args, rp_grid_half_matmul(&args, &shape, h->g->half.side, true), err);
+}
+
+/* ---- attention ---- */
+enum { KEYS = 32, MOST_HEAD = 256 };
+
+/* Subgroups of a workgroup: as many as its memory holds, each a matrix of rows. 0: none, or too few for the heads that share keys. */
+static uint32_t attention_subgroups(const rp_gpu *g, const rp_op *op)
+{
+	uint32_t side = g->half.side, sg = g->device->subgroup_size;
+	for (uint32_t n = 4; side != 0 && n > 0; n /= 2)
+		if (rp_half_attention_memory(op->head_dim, side, sg, n, KEYS) <= g->device->max_shared && n * sg <= g->device->max_workgroup)
+			return n * side >= op->heads / op->kv_heads && sg % side == 0 ? n : 0;
+	return 0;
+}
+
+bool rp_gpu_half_attends(const rp_gpu *g, const rp_op *op)
+{
+	return g->half.side != 0 && op->head_dim % 16 == 0 && op->head_dim <= MOST_HEAD && attention_subgroups(g, op) != 0;
+}
+
+rp_code rp_gpu_record_half_attention(
+	rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_cache *cache, const rp_gpu_shape *s, rp_error *err)
+{
+	uint32_t n = attention_subgroups(g, op), sg = g->device->subgroup_size;
+	rp_args_attention a = { .n_rows = s->rows, .heads = op->heads, .kv_heads = op->kv_heads, .head_dim = op->head_dim,
+		.ctx = g->engine->info.ctx, .scale = op->scale };
+	rp_work w;
+	rp_code rc = rp_work_begin(&w, g, c, g->half.side == 16 ? "half_attention_m16" : "half_attention_m8", err);
+	if (rc != RP_OK)
+		return rc;
+	rp_work_why(&w, "many rows a sequence, and the device multiplies matrices of halves", "attention_prefill: the same without matrix units");
+	rp_work_const(&w, "WG", n * sg);
+	rp_work_const(&w, "SG", sg);
+	rp_work_const(&w, "HEAD_DIM", op->head_dim);
+	rp_work_const(&w, "KEYS", KEYS);
+	rp_work_const(&w, "KV16", g->kv16);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->in[0]));
+	rp_work_bind(&w, cache->a);
+	rp_work_bind(&w, cache->b);
+	rp_work_bind_rows(&w, s);
+	rp_work_bind(&w, rp_gpu_slot(g, s, op->out));
+	return rp_work_dispatch(&w, &a, sizeof a, rp_grid_half_attention(&a, n * g->half.side), err);
 }
 
 /* ---- a list of operations ---- */

@@ -162,6 +162,8 @@ static rp_code record_attention(rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const 
 	rp_work_bind(&w, cache->b);
 	rc = rp_work_dispatch(&w, &a, sizeof a, rp_grid_kv_append(&a, g->kv16, w.wg), err);
 	bool decode = s->rows <= s->segs * SHORT_SEGMENT;
+	if (rc == RP_OK && !decode && rp_gpu_half_attends(g, op))
+		return rp_gpu_record_half_attention(g, c, op, cache, s, err);
 	if (rc == RP_OK)
 		rc = rp_work_begin(&w, g, c, decode ? "attention_decode" : "attention_prefill", err);
 	if (rc != RP_OK)

@@ -265,6 +265,19 @@ static inline rp_grid rp_grid_half_matmul(const rp_args_half_matmul *a, const rp
 	return (rp_grid){ rp_ceil_div(a->n_rows, s->sub_m * s->tile_m * side), rp_ceil_div(a->n, columns), 1 };
 }
 
+/* Bytes of workgroup memory half_attention takes; `keys` is its constant KEYS. */
+static inline uint32_t rp_half_attention_memory(uint32_t head_dim, uint32_t side, uint32_t sg, uint32_t subgroups, uint32_t keys)
+{
+	uint32_t m = subgroups * side, tall = m > 2 * keys ? m : 2 * keys;
+	return tall * (head_dim / 8 + 1) * 16 + m * (keys + 4) * 4 + m * (keys / 8 + 1) * 16 + subgroups * sg * 4 + m * 4 + 4;
+}
+
+/* m: rows of its tile, the side of a matrix for each subgroup; at least heads / kv_heads. */
+static inline rp_grid rp_grid_half_attention(const rp_args_attention *a, uint32_t m)
+{
+	return (rp_grid){ a->kv_heads, rp_ceil_div(a->n_rows, m / (a->heads / a->kv_heads)), 1 };
+}
+
 static inline rp_grid rp_grid_embed(const rp_args_embed *a, rp_dtype t, uint32_t wg)
 {
 	return rp_grid_lanes((uint64_t)a->n_rows * 2 * rp_units(t, a->width), wg);
