@@ -277,7 +277,7 @@ static uint32_t attention_subgroups(const rp_gpu *g, const rp_op *op)
 	uint32_t side = g->half.side, sg = g->device->subgroup_size;
 	for (uint32_t n = 4; side != 0 && n > 0; n /= 2)
 		if (rp_half_attention_memory(op->head_dim, side, sg, n, KEYS) <= g->device->max_shared && n * sg <= g->device->max_workgroup)
-			return n * side >= op->heads / op->kv_heads && sg % side == 0 ? n : 0;
+			return op->kv_heads != 0 && n * side >= op->heads / op->kv_heads && sg % side == 0 ? n : 0;
 	return 0;
 }
 
@@ -290,6 +290,8 @@ rp_code rp_gpu_record_half_attention(
 	rp_gpu *g, rp_vk_cmd *c, const rp_op *op, const rp_gpu_cache *cache, const rp_gpu_shape *s, rp_error *err)
 {
 	uint32_t n = attention_subgroups(g, op), sg = g->device->subgroup_size;
+	if (n == 0)
+		return rp_fail(err, RP_INTERNAL, "there is no half_attention for heads of %u values here", op->head_dim);
 	rp_args_attention a = { .n_rows = s->rows, .heads = op->heads, .kv_heads = op->kv_heads, .head_dim = op->head_dim,
 		.ctx = g->engine->info.ctx, .scale = op->scale };
 	rp_work w;

@@ -234,16 +234,30 @@ static void only_rows(const matrix *m, const data *d, uint32_t rows, uint32_t wg
 static const char *const usual[] = { "2,2,4,4,1,1", "2,2,4,4,1,2", "2,4,4,4,1,1", "2,4,4,4,1,2", "2,4,4,2,1,2", "4,2,2,4,1,2", "2,2,4,2,1,2",
 	"2,2,2,4,1,2", "2,2,2,4,2,1", "2,2,2,2,1,2", "2,2,2,2,2,1", "2,2,2,2,2,2", "1,4,4,2,1,2", "1,4,2,2,1,2", "1,4,1,2,1,2", "x,64", "x,256" };
 
+/* Numbers with commas between them; how many there were, at most `most`. */
+static int numbers(const char *s, uint32_t *out, int most)
+{
+	int n = 0;
+	for (char *end; n < most; s = end + 1) {
+		out[n] = (uint32_t)strtoul(s, &end, 10);
+		if (end == s)
+			return n;
+		n++;
+		if (*end != ',')
+			return *end == '\0' ? n : 0;
+	}
+	return 0;
+}
+
 static void each_shape(const matrix *m, uint32_t rows, uint32_t layers, const char *const *shapes, int n)
 {
 	data d = make_data(m, rows, layers);
 	for (int i = 0; i < n; i++) {
-		rp_half_shape s;
-		unsigned wg = 0;
-		if (sscanf(shapes[i], "x,%u", &wg) == 1)
-			only_rows(m, &d, rows, wg);
-		else if (sscanf(shapes[i], "%u,%u,%u,%u,%u,%u", &s.sub_m, &s.sub_n, &s.tile_m, &s.tile_n, &s.units, &s.buffers) == 6)
-			one_shape(m, &d, rows, layers, &s);
+		uint32_t v[7];
+		if (strncmp(shapes[i], "x,", 2) == 0 && numbers(shapes[i] + 2, v, 7) == 1)
+			only_rows(m, &d, rows, v[0]);
+		else if (numbers(shapes[i], v, 7) == 6)
+			one_shape(m, &d, rows, layers, &(rp_half_shape){ v[0], v[1], v[2], v[3], v[4], v[5] });
 		else
 			fprintf(stderr, "matrices: %s is no shape\n", shapes[i]);
 	}
