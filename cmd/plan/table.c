@@ -3,7 +3,7 @@
 
 #define AT(field) .at = offsetof(plan_cmd_opts, field)
 
-static const char *const variant_words[] = {"portable", "subgroup", "fused", NULL};
+static const char *const variant_words[] = {"portable", "subgroup", "fused", "matrix", NULL};
 
 static const char *const kv_words[] = {"f32", "f16", NULL};
 
