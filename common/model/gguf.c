@@ -334,6 +334,9 @@ static rp_code check_preamble(cursor *c, uint64_t *n_tensors, uint64_t *n_keys)
 	if (magic == 0x47475546u || (version != 0 && (version & 0xFFFFu) == 0))
 		return rp_fail(c->err, RP_UNSUPPORTED, "%s: big-endian GGUF; convert it to little-endian (gguf-py: gguf_convert_endian)",
 			path);
+	if (magic != 0x46554747u)
+		return rp_fail(c->err, RP_FORMAT, "%s: begins with bytes %02x %02x %02x %02x, expected \"GGUF\": not a GGUF file, or a page that "
+			"says why there is none", path, magic & 255u, magic >> 8 & 255u, magic >> 16 & 255u, magic >> 24);
 	if (version == 1)
 		return rp_fail(c->err, RP_UNSUPPORTED, "%s: GGUF version 1; convert it with a current tool to version 3", path);
 	if (version != 2 && version != 3)

@@ -132,6 +132,8 @@ static void test_header(void **state)
 	assert_int_equal(rp_model_open_header("far", bytes, have, have / 2, &wanted, &m, &err), RP_FORMAT);
 	assert_int_equal(wanted, 0);
 	assert_int_equal(rp_model_open_header("far", "GGUF\1\0\0\0", 8, 1000, &wanted, &m, &err), RP_UNSUPPORTED);
+	assert_int_equal(rp_model_open_header("far", "<htm\3\0\0\0", 8, 1000, &wanted, &m, &err), RP_FORMAT);
+	assert_non_null(strstr(err.msg, "3c 68 74 6d"));
 	assert_int_equal(wanted, 0);
 	free(bytes);
 	golden_close(&g);
