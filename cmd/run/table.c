@@ -30,7 +30,8 @@ static const rp_opt table[] = {
 	{.name = "threads", .letter = 't', .kind = RP_OPT_UINT, .hi = 1024, .group = "Model", .arg = "N", .def = "0",
 		.def_text = "one a processor", .help = "threads of the cpu engine", AT(threads), .more = "0 is the default."},
 	{.name = "variant", .kind = RP_OPT_CHOICE, .choices = variant_words, .group = "Model", .def_text = "the device's best",
-		.help = "kernels to use on a Vulkan device", AT(variant)},
+		.help = "kernels to use on a Vulkan device",
+		.more = "matrix multiplies prompts on matrix units, activations rounded to halves; never the default yet.", AT(variant)},
 	{.name = "kv", .kind = RP_OPT_CHOICE, .choices = kv_words, .group = "Model", .def_text = "f16 on a GPU, f32 on the cpu",
 		.help = "how keys and values of earlier positions are kept", AT(kv),
 		.more = "f16 takes half the memory and, in a long context, half the reading; each value is rounded by at most 1 in 2,048. The cpu "

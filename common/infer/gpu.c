@@ -47,13 +47,14 @@ static rp_code choose_variant(rp_gpu *g, const char *variant, rp_error *err)
 			"subgroup kernels", d->name);
 	g->why_variant = variant != NULL ? "asked for" : can_fuse && !g->cpu ? "subgroups, packed dot products and workgroups of 256 are there"
 		: g->cpu ? "a CPU device" : can ? "subgroup operations with full subgroups are there" : "runs on every device";
+	/* Matrix units have run on no card yet, and they round activations to halves: they are used when asked for only. */
 	g->not_variant = variant != NULL ? NULL : !can ? "subgroup, fused: no subgroup operations with full subgroups"
 		: g->cpu ? "fused: made for devices whose dispatches cost more than their arithmetic"
 		: !can_fuse ? "fused: needs packed dot products, workgroups of 256 and 10 buffers"
-		: !(d->features & RP_VK_DOT8_FAST) ? "fused: packed dot products are not fast here" : NULL;
+		: !(d->features & RP_VK_DOT8_FAST) ? "fused: packed dot products are not fast here"
+		: rp_gpu_half_side(d) != 0 ? "matrix: rounds activations to halves, and is not measured yet; ask for it" : NULL;
 	g->subgroups = variant != NULL ? subgroup || fused || matrix : can;
-	if (matrix || (variant == NULL && can && !g->cpu))
-		g->half.side = rp_gpu_half_side(d);
+	g->half.side = matrix ? rp_gpu_half_side(d) : 0;
 	g->fused = matrix ? can_fuse : variant != NULL ? fused : can_fuse && !g->cpu && (d->features & RP_VK_DOT8_FAST);
 	return RP_OK;
 }

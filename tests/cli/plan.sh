@@ -19,7 +19,7 @@ sys.exit(0 if r is True else "not true: " + repr(r)[:300])' "${2:-$tmp/plan.json
 }
 ok 'schema and digest' of 'p["schema"] == "reploid-plan/1" and p["digest"] == "sha256:" + hashlib.sha256(
 	json.dumps({k: v for k, v in p.items() if k != "digest"}, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()'
-ok 'the device' of 'p["device"]["name"] == "NVIDIA H200" and p["settings"]["variant"] == "matrix" and p["costs"]["barrier_ns"] == {"value": 1700, "from": "description"}'
+ok 'the device' of 'p["device"]["name"] == "NVIDIA H200" and p["settings"]["variant"] == "fused" and p["costs"]["barrier_ns"] == {"value": 1700, "from": "description"}'
 ok 'every dispatch is whole' of 'all(set(w) >= {"kernel", "pipeline", "groups", "binds", "push", "barrier", "read", "written", "flops", "ns"}
 	for q in ("prefill", "decode") for w in p[q]["work"] if w["kind"] == "dispatch")'
 ok 'totals are sums' of 'all(p[q]["barriers"] == sum(w["barrier"] for w in p[q]["work"]) and p[q]["read"] == sum(w["read"] for w in p[q]["work"])
