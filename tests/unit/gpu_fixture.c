@@ -1,3 +1,4 @@
+#include "infer/gpu.h"
 #include "vk/private.h"
 
 #include "gpu_fixture.h"
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-static bool have_validation, have_subgroups, have_fused;
+static bool have_validation, have_subgroups, have_fused, have_matrix;
 
 rp_engine_opts gpu_opts(void)
 {
@@ -25,6 +26,10 @@ void gpu_need_variant(const char *variant)
 	}
 	if (strcmp(variant, "fused") == 0 && !have_fused) {
 		print_message("SKIP: this device lacks what the fused kernels need\n");
+		skip();
+	}
+	if (strcmp(variant, "matrix") == 0 && !have_matrix) {
+		print_message("SKIP: this device multiplies no matrices of halves\n");
 		skip();
 	}
 }
@@ -61,6 +66,7 @@ int gpu_run_tests(const char *name, const struct CMUnitTest *tests, size_t n)
 	const rp_vk_info *device = rp_vk_describe(vk);
 	have_subgroups = (device->features & need) == need && (device->type != RP_VK_CPU || device->subgroup_size >= 8);
 	have_fused = have_subgroups && (device->features & RP_VK_DOT8) && device->max_workgroup >= 256;
+	have_matrix = have_subgroups && rp_gpu_half_side(device) != 0;
 	vk_hold_drivers();
 	rp_vk_close(vk);
 	return _cmocka_run_group_tests(name, tests, n, NULL, NULL);
