@@ -31,11 +31,15 @@ static rp_code run(plan_state *s, int argc, char **argv, rp_error *err)
 		return rc;
 	if (s->parsed.action != RP_ACTION_RUN)
 		return rp_action_text(&plan_program, &s->parsed, rp_term_width(STDOUT_FILENO), &s->out, err);
-	if (s->o.describe && (s->parsed.operands.n > 0 || s->o.explain || s->o.ranges || s->o.planid || s->o.split != 0 || s->o.stage != NULL))
+	bool flag = rp_option_source(&plan_program, &s->parsed, "model") == RP_FROM_FLAG;
+	if (flag && s->parsed.operands.n > 0)
+		return rp_fail(err, RP_USAGE, "the model is named twice: %s and -m %s", s->parsed.operands.v[0], s->o.model);
+	s->name = s->parsed.operands.n > 0 ? s->parsed.operands.v[0] : s->o.model;
+	if (s->o.describe && (s->parsed.operands.n > 0 || flag || s->o.explain || s->o.ranges || s->o.planid || s->o.split != 0 || s->o.stage != NULL))
 		return rp_fail(err, RP_USAGE, "--describe-device stands alone: it is about a device, not about a model");
 	if (s->o.ranges + s->o.planid + (s->o.split != 0) > 1)
 		return rp_fail(err, RP_USAGE, "--ranges, --split and --planid stand alone: give one of them");
-	bool remote = s->parsed.operands.n > 0 && rp_net_is_http(s->parsed.operands.v[0]);
+	bool remote = s->name != NULL && rp_net_is_http(s->name);
 	if (remote)
 		rc = plan_open_model(s, err); /* after that the network is given up like the rest */
 	if (rc == RP_OK)

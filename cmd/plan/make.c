@@ -42,9 +42,9 @@ rp_code plan_stage(const char *text, uint32_t n_layers, uint32_t *first, uint32_
 rp_code plan_open_model(plan_state *s, rp_error *err)
 {
 	char *path = NULL;
-	if (s->parsed.operands.n == 0)
+	const char *name = s->name;
+	if (name == NULL)
 		return rp_fail(err, RP_USAGE, "name a model: a file, a folder, or an id in the store");
-	const char *name = s->parsed.operands.v[0];
 	if (rp_net_is_http(name))
 		return plan_open_remote(name, &s->model, err);
 	rp_code rc = rp_model_is_random(name) ? RP_OK : rp_model_locate(name, &path, err);

@@ -244,7 +244,7 @@ static char *manifest_of(const char *operand)
 
 static rp_code facts(plan_state *s, rp_planid *p, rp_error *err)
 {
-	char *path = manifest_of(s->parsed.operands.v[0]), *text = NULL;
+	char *path = manifest_of(s->name), *text = NULL;
 	size_t n = 0;
 	rp_code rc = path != NULL ? rp_read_file(path, MOST_MANIFEST, &text, &n, err) : RP_OK;
 	if (rc == RP_OK && path != NULL)
@@ -262,7 +262,7 @@ rp_code plan_planid(plan_state *s, rp_error *err)
 {
 	rp_planid p = {.split = 0};
 	char id[72];
-	if (s->parsed.operands.n == 0)
+	if (s->name == NULL)
 		return rp_fail(err, RP_USAGE, "name a model: a file, a folder, a manifest, or an id in the store");
 	rp_code rc = facts(s, &p, err);
 	if (rc == RP_OK && s->o.id != NULL && snprintf(p.model_id, sizeof p.model_id, "%s", s->o.id) >= (int)sizeof p.model_id)

@@ -21,6 +21,8 @@ static const rp_opt table[] = {
 			"model in RDRR form the manifest is enough."},
 	{.name = "describe-device", .group = "What to do", .help = "print what the driver says of the device, for --device elsewhere", AT(describe)},
 
+	{.name = "model", .letter = 'm', .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Plan", .arg = "MODEL",
+		.help = "the model, as reploid-run takes it; the same as MODEL alone", AT(model)},
 	{.name = "device", .kind = RP_OPT_STRING, .complete = RP_COMPLETE_FILE, .group = "Plan", .arg = "gpu|N|FILE", .def = "gpu",
 		.help = "the device to plan for: the best one here, one by number, or a description", AT(device),
 		.more = "FILE is what --describe-device printed on another machine; then no GPU and no driver is needed."},

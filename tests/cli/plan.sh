@@ -71,6 +71,13 @@ ok 'facts decide' of 'p["digest"] != json.load(open("'"$tmp/plan.json"'"))["dige
 
 # ---- errors ----
 fails 'no model' 2 'name a model' h200
+fails 'two models' 2 'the model is named twice: random:tiny and -m random:tiny-llama' h200 -m random:tiny-llama random:tiny
+capture h200 -m random:tiny
+ok '-m names the model too' cmp -s "$tmp/out" "$tmp/plan.json"
+capture env REPLOID_MODEL=random:tiny "$plan" --device "$devices/h200.json"
+ok 'so does the environment' cmp -s "$tmp/out" "$tmp/plan.json"
+capture env REPLOID_MODEL=random:tiny-llama "$plan" --device "$devices/h200.json" random:tiny
+ok 'the operand wins over it' cmp -s "$tmp/out" "$tmp/plan.json"
 fails 'no such model' 3 'none.gguf' h200 "$tmp/none.gguf"
 fails 'two models' 2 'one model at a time' h200 random:tiny random:tiny
 fails 'no such device file' 3 'none.json' "$plan" --device "$tmp/none.json" random:tiny
