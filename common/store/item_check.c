@@ -50,6 +50,21 @@ static bool has_another(const rp_item *item, const rp_origin *than)
 	return false;
 }
 
+/* The next source after this one, in the order of the item's places, that still answers; NULL after NULL: the first. */
+static rp_origin *next_source(const rp_item *item, const rp_origin *after)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < item->n_places; i++)
+		if (item->places[i].origin == after)
+			at = i + 1;
+	for (size_t i = 0; i < item->n_places; i++) {
+		const rp_place *p = &item->places[(at + i) % item->n_places];
+		if (!p->dead && !p->origin->dead)
+			return p->origin;
+	}
+	return NULL;
+}
+
 /* Their records go, so that the next run does not take them for right either. */
 static void forget(rp_job *job, rp_item *item, size_t first, size_t end)
 {
@@ -81,8 +96,12 @@ bool rp_item_again(rp_job *job, rp_item *item, const rp_error *error)
 	item->publishing = false;
 	if (liar != NULL && ++liar->lies >= RP_JOB_MAX_LIES)
 		rp_origin_drop(job, liar, error);
-	if (++item->wrong >= MAX_WRONG || !(has_another(item, liar) || (size <= MAX_AGAIN_BYTES && liar != NULL && !liar->dead)))
+	/* once by all, then by each alone: who of several is right is found in the same run */
+	size_t turns = item->n_places + 1 > MAX_WRONG ? item->n_places + 1 : MAX_WRONG;
+	if (++item->wrong >= turns || !(has_another(item, liar) || (size <= MAX_AGAIN_BYTES && liar != NULL && !liar->dead)))
 		return false;
-	rp_job_note(job, "%s; it is fetched again", error->msg);
+	item->only = next_source(item, liar);
+	bool several = item->only != NULL && has_another(item, item->only);
+	rp_job_note(job, "%s; it is fetched again%s%s", error->msg, several ? ", from " : "", several ? item->only->shown : "");
 	return true;
 }

@@ -82,6 +82,7 @@ typedef struct rp_item {
 	rp_check *checks;         /* besides the whole's SHA-256; looked at before it is published */
 	size_t n_checks, at_check; /* at_check: the one that found it wrong; n_checks: the whole's did */
 	unsigned wrong;           /* how often */
+	rp_origin *only;          /* it was wrong: the next bytes come from this one, so that a liar can be told; NULL, or dead: from all */
 	rp_place *places;
 	size_t n_places;
 } rp_item;

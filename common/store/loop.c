@@ -23,15 +23,25 @@ static double best_rate(const rp_job *job)
 	return best;
 }
 
+/* The one source that an item is restricted to; NULL: any will do, also because that one is gone. */
+static const rp_origin *only_source(const rp_item *item)
+{
+	for (size_t i = 0; i < item->n_places; i++)
+		if (item->places[i].origin == item->only && !item->places[i].dead && !item->only->dead)
+			return item->only;
+	return NULL;
+}
+
 /* The source that promises most for one more connection; NULL: none may be asked now. */
 static rp_place *best_place(const rp_job *job, const rp_item *item, uint64_t now)
 {
 	rp_place *best = NULL;
 	double best_score = 0, most = best_rate(job);
+	const rp_origin *only = only_source(item);
 	for (size_t i = 0; i < item->n_places; i++) {
 		rp_place *p = &item->places[i];
 		const rp_origin *o = p->origin;
-		if (p->dead || o->dead || now < o->wait_ns || (p->no_ranges && p->streaming))
+		if (p->dead || o->dead || (only != NULL && o != only) || now < o->wait_ns || (p->no_ranges && p->streaming))
 			continue;
 		/* where bytes wait for us, more connections only spoil the caches */
 		if (job->behind > 0.5 && o->active >= FAST_CONNECTIONS)
