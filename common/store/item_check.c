@@ -45,7 +45,7 @@ static rp_origin *only_sender(const rp_item *item, size_t first, size_t end)
 static bool has_another(const rp_item *item, const rp_origin *than)
 {
 	for (size_t i = 0; i < item->n_places; i++)
-		if (!item->places[i].dead && !item->places[i].origin->dead && item->places[i].origin != than)
+		if (rp_place_alive(&item->places[i]) && item->places[i].origin != than)
 			return true;
 	return false;
 }
@@ -59,7 +59,7 @@ static rp_origin *next_source(const rp_item *item, const rp_origin *after)
 			at = i + 1;
 	for (size_t i = 0; i < item->n_places; i++) {
 		const rp_place *p = &item->places[(at + i) % item->n_places];
-		if (!p->dead && !p->origin->dead)
+		if (rp_place_alive(p))
 			return p->origin;
 	}
 	return NULL;

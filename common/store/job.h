@@ -45,6 +45,11 @@ typedef struct rp_place {
 	char etag[256], modified[80]; /* of the first response */
 } rp_place;
 
+static inline bool rp_place_alive(const rp_place *p)
+{
+	return !p->dead && !p->origin->dead;
+}
+
 typedef enum rp_piece_state { RP_PIECE_MISSING, RP_PIECE_TAKEN, RP_PIECE_HASHING, RP_PIECE_DONE } rp_piece_state;
 
 typedef struct rp_buffer {

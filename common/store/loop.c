@@ -27,7 +27,7 @@ static double best_rate(const rp_job *job)
 static const rp_origin *only_source(const rp_item *item)
 {
 	for (size_t i = 0; i < item->n_places; i++)
-		if (item->places[i].origin == item->only && !item->places[i].dead && !item->only->dead)
+		if (item->places[i].origin == item->only && rp_place_alive(&item->places[i]))
 			return item->only;
 	return NULL;
 }
@@ -41,7 +41,7 @@ static rp_place *best_place(const rp_job *job, const rp_item *item, uint64_t now
 	for (size_t i = 0; i < item->n_places; i++) {
 		rp_place *p = &item->places[i];
 		const rp_origin *o = p->origin;
-		if (p->dead || o->dead || (only != NULL && o != only) || now < o->wait_ns || (p->no_ranges && p->streaming))
+		if (!rp_place_alive(p) || (only != NULL && o != only) || now < o->wait_ns || (p->no_ranges && p->streaming))
 			continue;
 		/* where bytes wait for us, more connections only spoil the caches */
 		if (job->behind > 0.5 && o->active >= FAST_CONNECTIONS)
@@ -58,7 +58,7 @@ static rp_place *best_place(const rp_job *job, const rp_item *item, uint64_t now
 static bool is_hopeless(const rp_item *item)
 {
 	for (size_t i = 0; i < item->n_places; i++)
-		if (!item->places[i].dead && !item->places[i].origin->dead)
+		if (rp_place_alive(&item->places[i]))
 			return false;
 	return true;
 }
