@@ -3,7 +3,6 @@
 
 #include "sign/oms.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,28 +52,9 @@ static bool is_signature(const signed_model *m, const struct stat *st)
 	return stat(m->signature, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
 }
 
-static rp_code meet(signed_model *m, const char *relative, unsigned depth, rp_error *err);
-
-static rp_code walk(signed_model *m, const char *relative, const char *path, unsigned depth, rp_error *err)
+static rp_code meet(void *context, const char *relative, unsigned depth, rp_error *err)
 {
-	struct dirent *e;
-	rp_code code = RP_OK;
-	DIR *d = opendir(path);
-	if (d == NULL)
-		return rp_fail_errno(err, RP_READ, errno, "%s: cannot open", path);
-	while (code == RP_OK && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		const char *below = *relative == '\0' ? rp_arena_strndup(&m->arena, e->d_name, strlen(e->d_name)) :
-			rp_arena_printf(&m->arena, "%s/%s", relative, e->d_name);
-		code = below == NULL ? rp_no_memory(err, strlen(e->d_name), path) : meet(m, below, depth, err);
-	}
-	closedir(d);
-	return code;
-}
-
-static rp_code meet(signed_model *m, const char *relative, unsigned depth, rp_error *err)
-{
+	signed_model *m = context;
 	struct stat st;
 	rp_error why;
 	if (rp_oms_ignores(&m->oms, relative))
@@ -92,7 +72,7 @@ static rp_code meet(signed_model *m, const char *relative, unsigned depth, rp_er
 		return tell(m, path, rp_fail_errno(&why, RP_READ, errno, "%s: cannot follow the link", path), &why, err);
 	if (S_ISDIR(st.st_mode))
 		return link ? RP_OK : depth == MAX_DEPTH ? rp_fail(err, RP_FORMAT, "%s: folders more than %d deep", path, MAX_DEPTH) :
-			walk(m, relative, path, depth + 1, err);
+			verify_walk(&m->arena, relative, path, depth + 1, meet, m, err);
 	if (!S_ISREG(st.st_mode))
 		return tell(m, path, rp_fail(&why, RP_SIGNATURE, "%s: is neither a file nor a folder", path), &why, err);
 	return is_signature(m, &st) ? RP_OK : meet_file(m, relative, path, &st, err);
@@ -170,7 +150,7 @@ static rp_code check_files(signed_model *m, rp_error *err)
 		code = verify_scan(m->v, m->files, n, one_read, m, err);
 	if (code == RP_OK && m->one && m->one_code != RP_OK)
 		return rp_fail(err, m->one_code, "%s", m->one_error.msg);
-	return code == RP_OK && folder ? walk(m, "", m->path, 0, err) : code;
+	return code == RP_OK && folder ? verify_walk(&m->arena, "", m->path, 0, meet, m, err) : code;
 }
 
 static void members(rp_jsonw *w, const void *context)

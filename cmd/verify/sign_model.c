@@ -4,7 +4,6 @@
 
 #include "sign/oms.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,26 +22,6 @@ typedef struct signing {
 	const char *ignored[N_GIT + 1];
 } signing;
 
-static rp_code meet(signing *s, const char *relative, unsigned depth, rp_error *err);
-
-static rp_code walk(signing *s, const char *relative, const char *path, unsigned depth, rp_error *err)
-{
-	struct dirent *e;
-	rp_code code = RP_OK;
-	DIR *d = opendir(path);
-	if (d == NULL)
-		return rp_fail_errno(err, RP_READ, errno, "%s: cannot open", path);
-	while (code == RP_OK && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		const char *below = *relative == '\0' ? rp_arena_strndup(&s->oms.arena, e->d_name, strlen(e->d_name)) :
-			rp_arena_printf(&s->oms.arena, "%s/%s", relative, e->d_name);
-		code = below == NULL ? rp_no_memory(err, strlen(e->d_name), path) : meet(s, below, depth, err);
-	}
-	closedir(d);
-	return code;
-}
-
 static rp_code add(signing *s, const char *relative, rp_error *err)
 {
 	if (s->oms.n_files == s->room) {
@@ -57,8 +36,9 @@ static rp_code add(signing *s, const char *relative, rp_error *err)
 	return RP_OK;
 }
 
-static rp_code meet(signing *s, const char *relative, unsigned depth, rp_error *err)
+static rp_code meet(void *context, const char *relative, unsigned depth, rp_error *err)
 {
+	signing *s = context;
 	struct stat st;
 	char shown[300];
 	if (rp_oms_ignores(&s->oms, relative))
@@ -73,7 +53,7 @@ static rp_code meet(signing *s, const char *relative, unsigned depth, rp_error *
 		return rp_fail_errno(err, RP_READ, errno, "%s: cannot look at it", shown);
 	if (S_ISDIR(st.st_mode))
 		return depth == MAX_DEPTH ? rp_fail(err, RP_FORMAT, "%s: folders more than %d deep", shown, MAX_DEPTH) :
-			walk(s, relative, path, depth + 1, err);
+			verify_walk(&s->oms.arena, relative, path, depth + 1, meet, s, err);
 	if (!S_ISREG(st.st_mode))
 		return rp_fail(err, RP_UNSUPPORTED, "%s: is %s; models are signed as plain files in folders", shown,
 			S_ISLNK(st.st_mode) ? "a link" : "neither a file nor a folder");
@@ -149,7 +129,7 @@ static rp_code collect(signing *s, bool folder, const char *signature, rp_error 
 	rp_code code = s->oms.model == NULL ? rp_no_memory(err, strlen(base), "a name") : leave_out(s, real, signature, err);
 	free(real);
 	if (code == RP_OK)
-		code = folder ? walk(s, "", s->path, 0, err) : add(s, ".", err);
+		code = folder ? verify_walk(&s->oms.arena, "", s->path, 0, meet, s, err) : add(s, ".", err);
 	if (code == RP_OK && s->oms.n_files == 0)
 		code = rp_fail(err, RP_NOT_FOUND, "%s: holds no files to sign", s->path);
 	return code == RP_OK ? hash(s, err) : code;

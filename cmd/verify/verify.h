@@ -95,6 +95,12 @@ struct rp_public_key;
 rp_code verify_model_signature(verify_state *v, const struct rp_public_key *key, const char *model, const char *signature,
 	const char *text, size_t n, rp_error *err);
 
+/* ---- walk.c ---- */
+/* Meet every entry of the folder at path, which is `relative` ("" itself) below the model: with its name below the model, in the
+ * arena, and depth. What is met may walk on. */
+typedef rp_code verify_meet(void *context, const char *relative, unsigned depth, rp_error *err);
+rp_code verify_walk(rp_arena *arena, const char *relative, const char *path, unsigned depth, verify_meet *meet, void *context, rp_error *err);
+
 /* ---- record.c ---- */
 rp_code verify_record_file(verify_state *v, const char *path, rp_error *err);
 bool verify_is_record(const char *path); /* what it holds tells */
