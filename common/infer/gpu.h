@@ -177,6 +177,9 @@ rp_vk_buf *rp_gpu_slot(const rp_gpu *g, const rp_gpu_shape *s, unsigned slot);
 rp_code rp_gpu_submit(rp_gpu *g, rp_vk_cmd *const *cmds, size_t n, rp_error *err);
 
 /* ---- decode: gpu_run.c records, gpu_decode.c runs ---- */
+uint32_t rp_gpu_slices(const rp_gpu *g); /* of a row of logits, for its arg-max */
+/* The largest logit of each slice of each row: to values and ids [rows, slices]. */
+rp_code rp_gpu_record_slices(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_vk_buf *values, rp_vk_buf *ids, rp_error *err);
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err);
 void rp_gpu_run_free(rp_gpu *g);
 rp_code rp_gpu_run_ask(rp_gpu *g, rp_vk_cmd *c, rp_error *err); /* the greedy token, while g->asking */

@@ -14,11 +14,6 @@ static uint32_t most_rows(const rp_gpu *g)
 	return most < RP_BATCH_ROWS ? most : RP_BATCH_ROWS;
 }
 
-static uint32_t slices(const rp_gpu *g)
-{
-	return rp_ceil_div(g->engine->graph->config.vocab, RP_ARGMAX_SLICE);
-}
-
 /* Attention by the kernels that know rows switched off; others would look for the angles of their position. */
 static bool rows_may_be_off(const rp_gpu *g, const rp_op *ops, uint32_t n)
 {
@@ -46,7 +41,7 @@ bool rp_gpu_can_steps(const rp_engine *e)
 static rp_code make_buffers(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_many *m = &g->many;
-	uint64_t pairs = (uint64_t)most_rows(g) * slices(g) * sizeof(uint32_t), ring = (uint64_t)most_rows(g) * STRIDE * sizeof(uint32_t);
+	uint64_t pairs = (uint64_t)most_rows(g) * rp_gpu_slices(g) * sizeof(uint32_t), ring = (uint64_t)most_rows(g) * STRIDE * sizeof(uint32_t);
 	rp_code rc = RP_OK;
 	if (m->out != NULL)
 		return RP_OK;
@@ -66,18 +61,9 @@ static rp_code make_buffers(rp_gpu *g, rp_error *err)
 
 static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_error *err)
 {
-	const rp_graph *graph = g->engine->graph;
-	rp_args_topk a = { .n = graph->config.vocab, .n_rows = s->rows, .k = 1, .slice = RP_ARGMAX_SLICE };
-	rp_args_choose b = { .n = slices(g), .ring_steps = RP_GPU_RING, .ring_stride = STRIDE };
+	rp_args_choose b = { .n = rp_gpu_slices(g), .ring_steps = RP_GPU_RING, .ring_stride = STRIDE };
 	rp_work w;
-	rp_code rc = rp_work_begin(&w, g, c, "topk", err);
-	if (rc != RP_OK)
-		return rc;
-	rp_work_bind(&w, g->slots[graph->logits_slot]);
-	rp_work_bind(&w, g->slots[graph->logits_slot]);
-	rp_work_bind(&w, g->many.values);
-	rp_work_bind(&w, g->many.ids);
-	rc = rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ slices(g), s->rows, 1 }, err);
+	rp_code rc = rp_gpu_record_slices(g, c, s->rows, g->many.values, g->many.ids, err);
 	if (rc == RP_OK)
 		rc = rp_work_begin(&w, g, c, "choose", err);
 	if (rc != RP_OK)

@@ -2,7 +2,7 @@
  * times without the host. Copies of the states a sequence has beside its positions, to go back to. */
 #include "infer/gpu_work.h"
 
-static uint32_t slices(const rp_gpu *g)
+uint32_t rp_gpu_slices(const rp_gpu *g)
 {
 	return rp_ceil_div(g->engine->graph->config.vocab, RP_ARGMAX_SLICE);
 }
@@ -11,7 +11,7 @@ static uint32_t slices(const rp_gpu *g)
 rp_code rp_gpu_run_init(rp_gpu *g, rp_error *err)
 {
 	rp_gpu_run *r = &g->run;
-	uint64_t pairs = (slices(g) > RP_WIDE_BEST ? slices(g) : RP_WIDE_BEST) * sizeof(uint32_t);
+	uint64_t pairs = (rp_gpu_slices(g) > RP_WIDE_BEST ? rp_gpu_slices(g) : RP_WIDE_BEST) * sizeof(uint32_t);
 	uint64_t ring = (RP_RING_HEAD + RP_GPU_RING) * sizeof(uint32_t);
 	rp_code rc = rp_vk_buf_new(g->vk, RP_VK_LOCAL, g->segs_at + sizeof(rp_batch_segment), "batch of decode", &r->batch, err);
 	if (rc == RP_OK)
@@ -55,19 +55,19 @@ void rp_gpu_run_free(rp_gpu *g)
 }
 
 /* ---- choosing ---- */
-static rp_code record_slices(rp_gpu *g, rp_vk_cmd *c, rp_error *err)
+rp_code rp_gpu_record_slices(rp_gpu *g, rp_vk_cmd *c, uint32_t rows, rp_vk_buf *values, rp_vk_buf *ids, rp_error *err)
 {
 	const rp_graph *graph = g->engine->graph;
-	rp_args_topk a = { .n = graph->config.vocab, .n_rows = 1, .k = 1, .slice = RP_ARGMAX_SLICE };
+	rp_args_topk a = { .n = graph->config.vocab, .n_rows = rows, .k = 1, .slice = RP_ARGMAX_SLICE };
 	rp_work w;
 	rp_code rc = rp_work_begin(&w, g, c, "topk", err);
 	if (rc != RP_OK)
 		return rc;
 	rp_work_bind(&w, g->slots[graph->logits_slot]);
 	rp_work_bind(&w, g->slots[graph->logits_slot]);
-	rp_work_bind(&w, g->run.values);
-	rp_work_bind(&w, g->run.ids);
-	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ slices(g), 1, 1 }, err);
+	rp_work_bind(&w, values);
+	rp_work_bind(&w, ids);
+	return rp_work_dispatch(&w, &a, sizeof a, (rp_grid){ rp_gpu_slices(g), rows, 1 }, err);
 }
 
 static rp_code record_choice(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, uint32_t pairs, rp_error *err)
@@ -93,8 +93,8 @@ static rp_code record_greedy(rp_gpu *g, rp_vk_cmd *c, const rp_gpu_shape *s, rp_
 	if (rc == RP_OK && pairs == 0) {
 		rc = rp_gpu_record_logits(g, c, s, err);
 		if (rc == RP_OK)
-			rc = record_slices(g, c, err);
-		pairs = slices(g);
+			rc = rp_gpu_record_slices(g, c, 1, g->run.values, g->run.ids, err);
+		pairs = rp_gpu_slices(g);
 	}
 	return rc == RP_OK ? record_choice(g, c, s, pairs, err) : rc;
 }
