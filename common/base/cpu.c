@@ -11,6 +11,8 @@ static bool has(rp_cpu_level level)
 	if (level == RP_CPU_AVX512)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 			__builtin_cpu_supports("avx512vl");
+	if (level == RP_CPU_SSE41)
+		return __builtin_cpu_supports("sse4.1");
 	if (level == RP_CPU_AVX2) /* every processor that has it converts halves too */
 		return __builtin_cpu_supports("avx2");
 #endif
@@ -32,5 +34,6 @@ void rp_cpu_limit(rp_cpu_level most)
 
 const char *rp_cpu_level_name(rp_cpu_level level)
 {
-	return level == RP_CPU_AVX512 ? "avx512" : level == RP_CPU_AVX2 ? "avx2" : "portable";
+	static const char *const names[RP_CPU_LEVELS] = {"portable", "sse4.1", "avx2", "avx512"};
+	return names[level];
 }

@@ -4,6 +4,7 @@
 
 typedef enum rp_cpu_level {
 	RP_CPU_PORTABLE, /* what the compiler was told to build for */
+	RP_CPU_SSE41,
 	RP_CPU_AVX2,     /* without fused multiply-add: that rounds differently */
 	RP_CPU_AVX512,   /* F, BW, DQ, VL */
 	RP_CPU_LEVELS
@@ -12,6 +13,6 @@ typedef enum rp_cpu_level {
 rp_cpu_level rp_cpu_best(void); /* the highest this processor and system have, or the limit if that is lower */
 /* For tests and comparisons: nothing above this level from now on. Not while other threads compute. */
 void rp_cpu_limit(rp_cpu_level most);
-const char *rp_cpu_level_name(rp_cpu_level level); /* "portable", "avx2", "avx512" */
+const char *rp_cpu_level_name(rp_cpu_level level); /* "portable", "sse4.1", "avx2", "avx512" */
 
 #endif

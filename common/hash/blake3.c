@@ -1,5 +1,6 @@
 /* The BLAKE3 tree: chunks of 1 KiB, blocks of 64 bytes, parents of two chaining values. Left subtrees are as large as a power of
  * two allows, so a stack of finished subtrees is all the state; its depth is the number of one bits in the chunk count. */
+#include "base/cpu.h"
 #include "blake3_impl.h"
 
 #include <string.h>
@@ -124,20 +125,13 @@ static void portable_parents(const uint32_t in[][8], uint32_t out[][8])
 
 static const blake3_path portable = { "portable", 1, portable_chunks, portable_parents };
 
+/* Paths are named after the levels of instructions they need. */
 static bool supported(const char *name)
 {
-	if (strcmp(name, portable.name) == 0)
-		return true;
-#if defined(__x86_64__)
-	__builtin_cpu_init();
-	if (strcmp(name, "avx512") == 0)
-		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-	if (strcmp(name, "avx2") == 0)
-		return __builtin_cpu_supports("avx2");
-	if (strcmp(name, "sse4.1") == 0)
-		return __builtin_cpu_supports("sse4.1");
-#endif
-	return false;
+	rp_cpu_level level = rp_cpu_best();
+	while (level > RP_CPU_PORTABLE && strcmp(name, rp_cpu_level_name(level)) != 0)
+		level--;
+	return strcmp(name, rp_cpu_level_name(level)) == 0;
 }
 
 static const blake3_path *const paths[] = {

@@ -19,6 +19,7 @@ void rp_dequant(rp_dtype t, const void *src, uint64_t n, float *dst)
 {
 	static void (*const levels[RP_CPU_LEVELS])(rp_dtype, const void *, uint64_t, float *) = {
 		[RP_CPU_PORTABLE] = rp_dequant_portable,
+		[RP_CPU_SSE41] = rp_dequant_portable,
 #if defined(__x86_64__)
 		[RP_CPU_AVX2] = rp_dequant_avx2,
 		[RP_CPU_AVX512] = rp_dequant_avx512,
